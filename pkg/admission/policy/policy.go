@@ -1,0 +1,101 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package policy is the contract between the chain and the policy languages,
+// which are called dialects. It does not know any of them, nor the stored
+// kinds, nor where compiled policies are kept.
+package policy
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// A Dialect compiles the stored kinds of one policy language. It is a pure
+// function: it has no state and never reads the cluster.
+type Dialect interface {
+	// Name is short, lower case and unique, for example "cel".
+	Name() string
+	// Kinds are the internal kinds of our group that Compile takes, policies
+	// and bindings.
+	Kinds() []string
+	// Compile prepares one stored object for use. All faults are reported at
+	// once, each at its field path. The unit is usable even then: a policy
+	// whose expressions do not compile reports that as findings for the
+	// requests that it matches. The unit is nil only for an object that is not
+	// of Kinds.
+	Compile(ctx context.Context, obj runtime.Object) (*Unit, field.ErrorList)
+}
+
+// ID names a stored object. Kind is a kind of our group.
+type ID = verdict.PolicyID
+
+// Unit is one compiled stored object: a policy or a binding. Exactly one of
+// Policy and Binding is set.
+type Unit struct {
+	ID      ID
+	Policy  *Policy
+	Binding *Binding
+}
+
+// Policy is the compiled form of a policy. It is immutable.
+type Policy struct {
+	Criteria *match.Criteria
+	Program  Program
+	// OnError is the failurePolicy.
+	OnError verdict.FailurePolicy
+	// NeedsBinding says that the policy judges only through bindings.
+	NeedsBinding bool
+	// ParamKind is nil for a policy that takes no params.
+	ParamKind *schema.GroupVersionKind
+}
+
+// Binding is the compiled form of a binding. It is immutable.
+type Binding struct {
+	// Policy is the policy that the binding puts in force.
+	Policy   ID
+	Criteria *match.Criteria
+	// Params is nil for a binding that gives no params.
+	Params  *Params
+	Actions []verdict.Action
+}
+
+// Params says which objects a policy is judged with through a binding.
+type Params struct {
+	Name      string
+	Selector  labels.Selector // used when Name is empty
+	Err       error           // a selector that cannot be used
+	Namespace string          // empty: that of the request, for namespaced kinds
+	// AllowAbsent lets a request pass the binding when nothing is selected;
+	// otherwise that is an error.
+	AllowAbsent bool
+}
+
+// A Program judges requests. It is safe for concurrent use.
+type Program interface {
+	// Evaluate returns what the policy has to say about the request, in rule
+	// order: facts, to which failurePolicy and actions are applied later. It
+	// never modifies its input and stops when ctx ends.
+	Evaluate(ctx context.Context, in Input) []verdict.Finding
+}
+
+// Input is everything that a program may look at.
+type Input struct {
+	Request *request.Request
+	// Matched is the resource and the kind under which the policy matched. It
+	// differs from those of the request when an equivalent resource matched.
+	Matched cluster.Equivalent
+	// Param is nil when the policy takes none or the binding gives none.
+	Param *unstructured.Unstructured
+	View  cluster.View
+}

@@ -1,0 +1,37 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import "sync"
+
+// Key names one view that is derived from a Request, such as the values that
+// one policy language needs. Declare it as a package variable of the package
+// that owns the view. Keys are compared by identity.
+type Key[T any] struct{ name string }
+
+// NewKey returns a new key; name is for debugging only.
+func NewKey[T any](name string) *Key[T] { return &Key[T]{name: name} }
+
+func (k *Key[T]) String() string { return k.name }
+
+type derived[T any] struct {
+	once  sync.Once
+	value T
+	err   error
+}
+
+// Derive builds the view named by key once per Request and shares it, its error
+// included. build must not depend on anything but the request.
+func Derive[T any](r *Request, key *Key[T], build func(*Request) (T, error)) (T, error) {
+	stored, ok := r.memo.Load(key)
+	if !ok {
+		stored, _ = r.memo.LoadOrStore(key, &derived[T]{})
+	}
+	view, ok := stored.(*derived[T])
+	if !ok { // unreachable: only this function stores, and a key has one type
+		return build(r)
+	}
+	view.once.Do(func() { view.value, view.err = build(r) })
+	return view.value, view.err
+}

@@ -1,0 +1,90 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package verdict holds what policies find, and the one place where findings
+// become a decision: Fold. It does not know policy languages or HTTP.
+package verdict
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Kind says what sort of fact a Finding is. The zero value is Undecided, which
+// never admits.
+type Kind uint8
+
+const (
+	// Undecided is what a forgotten assignment leaves. It is treated as Error.
+	Undecided Kind = iota
+	// Pass says that a rule has nothing to object.
+	Pass
+	// Fail says that a rule objects. The actions of the binding decide what
+	// follows; failurePolicy has no part in it.
+	Fail
+	// Error says that a rule could not be judged. failurePolicy decides
+	// whether it counts; if so, the actions of the binding apply as to Fail.
+	Error
+	// Misconfigured says that a policy or binding cannot be used for this
+	// request, or that an audit annotation could not be computed.
+	// failurePolicy decides whether it counts; if so, the request is denied
+	// whatever the actions are.
+	Misconfigured
+	// Skip says that a condition of the policy keeps it from judging.
+	Skip
+	// Annotation carries an audit annotation and nothing else.
+	Annotation
+)
+
+// Finding is what one rule of a policy says about one request. It is a
+// statement of fact: failurePolicy and actions are not applied to it yet.
+type Finding struct {
+	Kind Kind
+	// Rule is the field of the policy, for example "validations[0]".
+	Rule       string
+	Expression string
+	// Index is the place of the rule among the rules of the policy.
+	Index   int
+	Message string
+	// Reason is empty for Invalid.
+	Reason metav1.StatusReason
+	// Key and Value are set for an Annotation; Key has no prefix.
+	Key, Value string
+}
+
+// FailurePolicy says whether errors count. The zero value is FailClosed.
+type FailurePolicy uint8
+
+const (
+	// FailClosed makes an error count.
+	FailClosed FailurePolicy = iota
+	// Ignore lets the request pass where a policy cannot be judged.
+	Ignore
+)
+
+// Action is what a failure leads to.
+type Action uint8
+
+const (
+	// Deny rejects the request. It is the zero value.
+	Deny Action = iota
+	// Warn tells the client.
+	Warn
+	// Audit tells the audit log.
+	Audit
+)
+
+// PolicyID names a policy or a binding of our group.
+type PolicyID struct{ Kind, Namespace, Name string }
+
+// ParamRef names the param that a policy was judged with.
+type ParamRef struct{ APIVersion, Kind, Namespace, Name string }
+
+// Step is one Finding with its place in the run.
+type Step struct {
+	Policy  PolicyID
+	Binding string
+	Param   *ParamRef
+	OnError FailurePolicy
+	Actions []Action
+	Finding Finding
+}

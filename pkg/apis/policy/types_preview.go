@@ -1,0 +1,187 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// StoredPolicies says whether a preview judges with the stored policies too.
+type StoredPolicies string
+
+const (
+	// IncludeStoredPolicies judges with the stored policies and the candidates.
+	IncludeStoredPolicies StoredPolicies = "Include"
+	// IgnoreStoredPolicies judges with the candidates alone.
+	IgnoreStoredPolicies StoredPolicies = "Ignore"
+)
+
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// AdmissionPreview asks what the policies would say about a request, and why.
+// It is answered on create and stored nowhere.
+type AdmissionPreview struct {
+	metav1.TypeMeta
+	metav1.ObjectMeta
+
+	// Spec is the question.
+	Spec AdmissionPreviewSpec
+	// Status is the answer.
+	Status AdmissionPreviewStatus
+}
+
+// AdmissionPreviewSpec is the question of a preview.
+type AdmissionPreviewSpec struct {
+	// Request is the request to judge. An object alone is enough.
+	Request *PreviewRequest
+	// Policies are candidates, judged together with the stored ones. A candidate
+	// shadows the stored object of the same kind, namespace and name. Both our
+	// apiVersion and the home apiVersion of the kind are accepted.
+	Policies []runtime.RawExtension
+	// StoredPolicies says whether the stored policies judge too: Include (the
+	// default) or Ignore.
+	StoredPolicies StoredPolicies
+	// Cluster holds objects laid over the cluster for this preview: Namespaces,
+	// params, CustomResourceDefinitions, ConfigMaps.
+	Cluster []runtime.RawExtension
+}
+
+// PreviewRequest has the field names of admission.k8s.io/v1 AdmissionRequest.
+// Every field is optional; what is absent is derived from the object.
+type PreviewRequest struct {
+	// UID identifies the request; it is an input of everything random.
+	UID types.UID
+	// Kind is the kind of object that is judged.
+	Kind *GroupVersionKind
+	// Resource is the resource that is judged.
+	Resource *GroupVersionResource
+	// SubResource is the subresource, if any.
+	SubResource string
+	// RequestKind is the kind of the original request.
+	RequestKind *GroupVersionKind
+	// RequestResource is the resource of the original request.
+	RequestResource *GroupVersionResource
+	// RequestSubResource is the subresource of the original request.
+	RequestSubResource string
+	// Name is the name of the object; the one in its metadata when absent.
+	Name string
+	// Namespace is the namespace of the request; the one in the metadata of the
+	// object when absent.
+	Namespace string
+	// Operation is CREATE, UPDATE, DELETE or CONNECT. When absent: UPDATE with
+	// object and oldObject, DELETE with oldObject only, otherwise CREATE.
+	Operation string
+	// UserInfo is the user who makes the request; the caller when absent.
+	UserInfo *authenticationv1.UserInfo
+	// Object is the object of the request.
+	Object *runtime.RawExtension
+	// OldObject is the existing object, for UPDATE and DELETE.
+	OldObject *runtime.RawExtension
+	// DryRun says that the request is a dry run.
+	DryRun *bool
+	// Options are the options of the operation, for example CreateOptions.
+	Options *runtime.RawExtension
+}
+
+// AdmissionPreviewStatus is the answer of a preview.
+type AdmissionPreviewStatus struct {
+	// Allowed says whether the request would be admitted.
+	Allowed bool
+	// Result is the status that the API server would answer a denied request with.
+	// Its details list every failure.
+	Result *metav1.Status
+	// Object is the object after all mutation.
+	Object *runtime.RawExtension
+	// Warnings are those that the client would see.
+	Warnings []string
+	// AuditAnnotations are those that the audit event of the request would carry.
+	AuditAnnotations map[string]string
+	// Evaluations say what each policy found, in the order of judgement.
+	Evaluations []Evaluation
+}
+
+// EvaluationOutcome is the outcome of one evaluation.
+type EvaluationOutcome string
+
+const (
+	// OutcomeAllowed says that the rule had nothing to object.
+	OutcomeAllowed EvaluationOutcome = "Allowed"
+	// OutcomeDenied says that the rule failed and the request is denied for it.
+	OutcomeDenied EvaluationOutcome = "Denied"
+	// OutcomeWarned says that the rule failed and the client is warned.
+	OutcomeWarned EvaluationOutcome = "Warned"
+	// OutcomeAudited says that the rule failed and the audit event says so.
+	OutcomeAudited EvaluationOutcome = "Audited"
+	// OutcomeSkipped says that a condition of the policy kept it from judging.
+	OutcomeSkipped EvaluationOutcome = "Skipped"
+	// OutcomeError says that the policy could not be judged; its failurePolicy
+	// decides what follows.
+	OutcomeError EvaluationOutcome = "Error"
+)
+
+// Evaluation is what one rule of one policy found, through one binding and
+// with one param.
+type Evaluation struct {
+	// Policy is the policy that judged.
+	Policy PolicyReference
+	// Binding is the name of the binding through which it judged.
+	Binding string
+	// Param is the param that it was given.
+	Param *ObjectReference
+	// Phase is Mutate or Validate.
+	Phase string
+	// Outcome says what followed.
+	Outcome EvaluationOutcome
+	// Rule is the field or the name of the rule, for example validations[0].
+	Rule string
+	// Expression is the expression of the rule.
+	Expression string
+	// Message is what the rule says about the request.
+	Message string
+}
+
+// PolicyReference names a policy.
+type PolicyReference struct {
+	// Kind is the kind of the policy.
+	Kind string
+	// Namespace is empty for cluster-scoped policies.
+	Namespace string
+	// Name is the name of the policy.
+	Name string
+}
+
+// ObjectReference names an object of any kind.
+type ObjectReference struct {
+	// APIVersion is the group and version.
+	APIVersion string
+	// Kind is the kind of the object.
+	Kind string
+	// Namespace is empty for cluster-scoped objects.
+	Namespace string
+	// Name is the name of the object.
+	Name string
+}
+
+// GroupVersionKind names a kind; the empty group is the core group.
+type GroupVersionKind struct {
+	// Group is the API group.
+	Group string
+	// Version is the API version.
+	Version string
+	// Kind is the kind.
+	Kind string
+}
+
+// GroupVersionResource names a resource; the empty group is the core group.
+type GroupVersionResource struct {
+	// Group is the API group.
+	Group string
+	// Version is the API version.
+	Version string
+	// Resource is the plural, lower-case name of the resource.
+	Resource string
+}

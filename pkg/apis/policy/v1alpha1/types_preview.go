@@ -1,0 +1,244 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// StoredPolicies says whether a preview judges with the stored policies too.
+type StoredPolicies string
+
+const (
+	// IncludeStoredPolicies judges with the stored policies and the candidates.
+	IncludeStoredPolicies StoredPolicies = "Include"
+	// IgnoreStoredPolicies judges with the candidates alone.
+	IgnoreStoredPolicies StoredPolicies = "Ignore"
+)
+
+// +genclient
+// +genclient:nonNamespaced
+// +genclient:onlyVerbs=create
+// +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
+
+// AdmissionPreview asks what the policies would say about a request, and why.
+// It is answered on create and stored nowhere.
+type AdmissionPreview struct {
+	metav1.TypeMeta `json:",inline"`
+	// Standard object metadata; not used.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// Spec is the question.
+	// +optional
+	Spec AdmissionPreviewSpec `json:"spec,omitempty"`
+	// Status is the answer.
+	// +optional
+	Status AdmissionPreviewStatus `json:"status,omitempty"`
+}
+
+// AdmissionPreviewSpec is the question of a preview.
+type AdmissionPreviewSpec struct {
+	// Request is the request to judge. An object alone is enough.
+	// +optional
+	Request *PreviewRequest `json:"request,omitempty"`
+	// Policies are candidates, judged together with the stored ones. A candidate
+	// shadows the stored object of the same kind, namespace and name. Both our
+	// apiVersion and the home apiVersion of the kind are accepted.
+	// +optional
+	// +listType=atomic
+	Policies []runtime.RawExtension `json:"policies,omitempty"`
+	// StoredPolicies says whether the stored policies judge too: Include (the
+	// default) or Ignore.
+	// +optional
+	StoredPolicies StoredPolicies `json:"storedPolicies,omitempty"`
+	// Cluster holds objects laid over the cluster for this preview: Namespaces,
+	// params, CustomResourceDefinitions, ConfigMaps.
+	// +optional
+	// +listType=atomic
+	Cluster []runtime.RawExtension `json:"cluster,omitempty"`
+}
+
+// PreviewRequest has the field names of admission.k8s.io/v1 AdmissionRequest.
+// Every field is optional; what is absent is derived from the object.
+type PreviewRequest struct {
+	// UID identifies the request; it is an input of everything random.
+	// +optional
+	UID types.UID `json:"uid,omitempty"`
+	// Kind is the kind of object that is judged.
+	// +optional
+	Kind *GroupVersionKind `json:"kind,omitempty"`
+	// Resource is the resource that is judged.
+	// +optional
+	Resource *GroupVersionResource `json:"resource,omitempty"`
+	// SubResource is the subresource, if any.
+	// +optional
+	SubResource string `json:"subResource,omitempty"`
+	// RequestKind is the kind of the original request.
+	// +optional
+	RequestKind *GroupVersionKind `json:"requestKind,omitempty"`
+	// RequestResource is the resource of the original request.
+	// +optional
+	RequestResource *GroupVersionResource `json:"requestResource,omitempty"`
+	// RequestSubResource is the subresource of the original request.
+	// +optional
+	RequestSubResource string `json:"requestSubResource,omitempty"`
+	// Name is the name of the object; the one in its metadata when absent.
+	// +optional
+	Name string `json:"name,omitempty"`
+	// Namespace is the namespace of the request; the one in the metadata of the
+	// object when absent.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Operation is CREATE, UPDATE, DELETE or CONNECT. When absent: UPDATE with
+	// object and oldObject, DELETE with oldObject only, otherwise CREATE.
+	// +optional
+	Operation string `json:"operation,omitempty"`
+	// UserInfo is the user who makes the request; the caller when absent.
+	// +optional
+	UserInfo *authenticationv1.UserInfo `json:"userInfo,omitempty"`
+	// Object is the object of the request.
+	// +optional
+	Object *runtime.RawExtension `json:"object,omitempty"`
+	// OldObject is the existing object, for UPDATE and DELETE.
+	// +optional
+	OldObject *runtime.RawExtension `json:"oldObject,omitempty"`
+	// DryRun says that the request is a dry run.
+	// +optional
+	DryRun *bool `json:"dryRun,omitempty"`
+	// Options are the options of the operation, for example CreateOptions.
+	// +optional
+	Options *runtime.RawExtension `json:"options,omitempty"`
+}
+
+// AdmissionPreviewStatus is the answer of a preview.
+type AdmissionPreviewStatus struct {
+	// Allowed says whether the request would be admitted.
+	// +optional
+	Allowed bool `json:"allowed"`
+	// Result is the status that the API server would answer a denied request with.
+	// Its details list every failure.
+	// +optional
+	Result *metav1.Status `json:"result,omitempty"`
+	// Object is the object after all mutation.
+	// +optional
+	Object *runtime.RawExtension `json:"object,omitempty"`
+	// Warnings are those that the client would see.
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
+	// AuditAnnotations are those that the audit event of the request would carry.
+	// +optional
+	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
+	// Evaluations say what each policy found, in the order of judgement.
+	// +optional
+	// +listType=atomic
+	Evaluations []Evaluation `json:"evaluations,omitempty"`
+}
+
+// EvaluationOutcome is the outcome of one evaluation.
+type EvaluationOutcome string
+
+const (
+	// OutcomeAllowed says that the rule had nothing to object.
+	OutcomeAllowed EvaluationOutcome = "Allowed"
+	// OutcomeDenied says that the rule failed and the request is denied for it.
+	OutcomeDenied EvaluationOutcome = "Denied"
+	// OutcomeWarned says that the rule failed and the client is warned.
+	OutcomeWarned EvaluationOutcome = "Warned"
+	// OutcomeAudited says that the rule failed and the audit event says so.
+	OutcomeAudited EvaluationOutcome = "Audited"
+	// OutcomeSkipped says that a condition of the policy kept it from judging.
+	OutcomeSkipped EvaluationOutcome = "Skipped"
+	// OutcomeError says that the policy could not be judged; its failurePolicy
+	// decides what follows.
+	OutcomeError EvaluationOutcome = "Error"
+)
+
+// Evaluation is what one rule of one policy found, through one binding and
+// with one param.
+type Evaluation struct {
+	// Policy is the policy that judged.
+	// +optional
+	Policy PolicyReference `json:"policy,omitempty"`
+	// Binding is the name of the binding through which it judged.
+	// +optional
+	Binding string `json:"binding,omitempty"`
+	// Param is the param that it was given.
+	// +optional
+	Param *ObjectReference `json:"param,omitempty"`
+	// Phase is Mutate or Validate.
+	// +optional
+	Phase string `json:"phase,omitempty"`
+	// Outcome says what followed.
+	// +optional
+	Outcome EvaluationOutcome `json:"outcome,omitempty"`
+	// Rule is the field or the name of the rule, for example validations[0].
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// Expression is the expression of the rule.
+	// +optional
+	Expression string `json:"expression,omitempty"`
+	// Message is what the rule says about the request.
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// PolicyReference names a policy.
+type PolicyReference struct {
+	// Kind is the kind of the policy.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace is empty for cluster-scoped policies.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the policy.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// ObjectReference names an object of any kind.
+type ObjectReference struct {
+	// APIVersion is the group and version.
+	// +optional
+	APIVersion string `json:"apiVersion,omitempty"`
+	// Kind is the kind of the object.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+	// Namespace is empty for cluster-scoped objects.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// Name is the name of the object.
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// GroupVersionKind names a kind; the empty group is the core group.
+type GroupVersionKind struct {
+	// Group is the API group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Version is the API version.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Kind is the kind.
+	// +optional
+	Kind string `json:"kind,omitempty"`
+}
+
+// GroupVersionResource names a resource; the empty group is the core group.
+type GroupVersionResource struct {
+	// Group is the API group.
+	// +optional
+	Group string `json:"group,omitempty"`
+	// Version is the API version.
+	// +optional
+	Version string `json:"version,omitempty"`
+	// Resource is the plural, lower-case name of the resource.
+	// +optional
+	Resource string `json:"resource,omitempty"`
+}
