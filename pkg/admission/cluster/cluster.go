@@ -9,6 +9,7 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,10 +21,35 @@ import (
 
 // Selection names objects of one kind: one by name, or many by selector.
 type Selection struct {
-	Kind      schema.GroupVersionKind
-	Namespace string // empty for cluster-scoped kinds
+	// Kind is the kind in which the objects are returned. Its version is
+	// needed.
+	Kind schema.GroupVersionKind
+	// Namespace is empty for cluster-scoped kinds. For namespaced kinds it is
+	// needed with Name; with Selector, empty means all namespaces.
+	Namespace string
 	Name      string
 	Selector  labels.Selector // used when Name is empty; nil selects nothing
+}
+
+// Mapping returns how mapper maps the kind of s. It is an error when the kind
+// is unknown (a meta.NoKindMatchError), or when the namespace does not fit its
+// scope: such a selection must not look as if there were no objects.
+func (s Selection) Mapping(mapper meta.RESTMapper) (*meta.RESTMapping, error) {
+	if s.Kind.Version == "" {
+		return nil, &meta.NoKindMatchError{GroupKind: s.Kind.GroupKind()}
+	}
+	mapping, err := mapper.RESTMapping(s.Kind.GroupKind(), s.Kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	namespaced := mapping.Scope.Name() == meta.RESTScopeNameNamespace
+	switch {
+	case namespaced && s.Namespace == "" && s.Name != "":
+		return nil, fmt.Errorf("selecting %s %q needs a namespace", s.Kind.Kind, s.Name)
+	case !namespaced && s.Namespace != "":
+		return nil, fmt.Errorf("selecting %s in namespace %q: the kind is cluster-scoped", s.Kind.Kind, s.Namespace)
+	}
+	return mapping, nil
 }
 
 // View is a read-only cluster. Implementations are safe for concurrent use;
@@ -32,17 +58,23 @@ type View interface {
 	// Namespace returns a Namespace, or an error that apierrors.IsNotFound
 	// recognises.
 	Namespace(ctx context.Context, name string) (*corev1.Namespace, error)
-	// Objects returns the selected objects ordered by namespace and name. A
-	// name that does not exist selects nothing and is no error.
+	// Objects returns the selected objects, in the asked version of their kind,
+	// ordered by namespace and name. A name that does not exist selects nothing
+	// and is no error. The errors of Selection.Mapping are those of Objects, and
+	// an object that cannot be converted to the asked version is an error too.
 	Objects(ctx context.Context, selection Selection) ([]*unstructured.Unstructured, error)
-	// Mapper maps kinds to resources and scopes.
+	// Mapper maps kinds to resources and scopes. For a kind that is not served
+	// it returns a meta.NoKindMatchError.
 	Mapper() meta.RESTMapper
 	// Equivalents returns the other resources that serve the same objects as
 	// resource, such as other versions of a CustomResourceDefinition, in the
-	// order in which they are preferred.
+	// order in which kube-apiserver tries them. The versions of a
+	// CustomResourceDefinition count even when they are not served. Kind is that
+	// of the subresource.
 	Equivalents(resource schema.GroupVersionResource, subresource string) []Equivalent
-	// Convert returns obj in another version of its kind. It never modifies
-	// obj. Not every pair of kinds can be converted.
+	// Convert returns obj in another version of its kind, and obj itself when it
+	// has that version. It never modifies obj; what it returns may share values
+	// with obj. Not every pair of kinds can be converted.
 	Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error)
 	// Authorizer answers what a user may do. It never allows by default.
 	Authorizer() authorizer.UnconditionalAuthorizer

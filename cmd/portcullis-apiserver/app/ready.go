@@ -1,0 +1,67 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+
+	"github.com/portcullis-dev/portcullis/pkg/standalone"
+)
+
+const (
+	readyPollInterval = 10 * time.Millisecond
+	readyCallTimeout  = time.Second
+)
+
+// announce waits until the administrator, with the kubeconfig that a user is
+// given, finds the server ready, and says so in the log and on out.
+func announce(ctx context.Context, env *standalone.Environment, out io.Writer) {
+	logger := klog.FromContext(ctx)
+	client, err := administratorClient(env.Kubeconfig)
+	if err != nil {
+		logger.Error(err, "Cannot tell when the server is ready", "kubeconfig", env.Kubeconfig)
+		return
+	}
+	defer client.CloseIdleConnections()
+	err = wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
+		return isReady(ctx, client, env.URL), nil
+	})
+	if err != nil {
+		return // the server stopped before it was ready
+	}
+	logger.Info("Ready", "url", env.URL, "kubeconfig", env.Kubeconfig)
+	fmt.Fprintf(out, "portcullis-apiserver is ready at %s\nkubectl --kubeconfig %s get portcullis\n", env.URL, env.Kubeconfig)
+}
+
+func administratorClient(kubeconfig string) (*http.Client, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = readyCallTimeout
+	return rest.HTTPClientFor(config)
+}
+
+// isReady holds any fault for "not yet": the server may not be serving.
+func isReady(ctx context.Context, client *http.Client, url string) bool {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil)
+	if err != nil {
+		return false
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	defer response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}

@@ -1,0 +1,64 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/portcullis-dev/portcullis/pkg/apiserver"
+	"github.com/portcullis-dev/portcullis/pkg/standalone"
+)
+
+// Run serves until ctx ends, lets the requests in flight finish, and then stops
+// what the server stands on. Once the server is ready, it says on out where it is.
+func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
+	env, err := standalone.Start(ctx, o.standalone())
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil // asked to stop before the server was up
+		}
+		return err
+	}
+	// After the server: its last writes need etcd.
+	defer func() { err = errors.Join(err, env.Close()) }()
+
+	config, err := apiserver.NewStandaloneConfig(apiserver.StandaloneOptions{
+		Listener:    env.Listener,
+		ServingCert: env.ServingCert,
+		ClientCA:    env.ClientCA,
+		Etcd:        env.Etcd,
+	})
+	if err != nil {
+		return fmt.Errorf("configure the API server: %w", err)
+	}
+	if err := config.AddOfflineEngine(o.Objects); err != nil {
+		return err
+	}
+	server, err := config.Complete().New()
+	if err != nil {
+		return err
+	}
+	return serve(ctx, server, env, out)
+}
+
+// serve runs the server, and ends it when etcd fails.
+func serve(ctx context.Context, server *apiserver.Server, env *standalone.Environment, out io.Writer) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		if err := env.WaitForFailure(ctx); err != nil {
+			stop(err)
+		}
+	}()
+	go announce(ctx, env, out)
+
+	err := server.Run(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+)
+
+// Source is an informer of one stored kind.
+type Source struct {
+	Kind     string
+	Informer cache.SharedIndexInformer
+}
+
+// Convert turns a served object into an internal one. It must not fail for
+// objects that the server has stored itself.
+type Convert func(served apiruntime.Object) (internal apiruntime.Object, err error)
+
+// Run keeps the catalog in step with the sources until ctx ends. The first set
+// is put in force when all of them have been read completely; from then on a
+// change is in force as soon as it is compiled, and changes that arrive
+// meanwhile are compiled together. The caller starts the informers.
+func (c *Catalog) Run(ctx context.Context, sources []Source, convert Convert) error {
+	inbox := newInbox()
+	synced := make([]cache.InformerSynced, 0, len(sources))
+	for _, source := range sources {
+		registration, err := source.Informer.AddEventHandler(inbox.handler(source.Kind))
+		if err != nil {
+			return fmt.Errorf("watching %s: %w", source.Kind, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
+		return nil // ctx has ended
+	}
+	for {
+		changes, err := inbox.take(convert)
+		if err != nil {
+			return err
+		}
+		c.Apply(ctx, changes)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-inbox.filled:
+		}
+	}
+}
+
+// inbox holds the latest state of each object that has changed and is not in
+// force yet. Its size is bounded by the number of stored objects.
+type inbox struct {
+	filled chan struct{}
+
+	mu      sync.Mutex
+	pending map[policy.ID]apiruntime.Object
+	broken  error
+}
+
+func newInbox() *inbox {
+	return &inbox{filled: make(chan struct{}, 1), pending: map[policy.ID]apiruntime.Object{}}
+}
+
+func (in *inbox) handler(kind string) cache.ResourceEventHandler {
+	return cache.ResourceEventHandlerFuncs{
+		AddFunc:    func(obj any) { in.put(kind, obj, false) },
+		UpdateFunc: func(_, obj any) { in.put(kind, obj, false) },
+		DeleteFunc: func(obj any) { in.put(kind, obj, true) },
+	}
+}
+
+func (in *inbox) put(kind string, event any, deleted bool) {
+	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
+		event = tombstone.Obj
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	obj, ok := event.(apiruntime.Object)
+	accessor, err := meta.Accessor(event)
+	if !ok || err != nil {
+		in.broken = errors.Join(in.broken, fmt.Errorf("%s: unexpected %T in the informer", kind, event))
+		return
+	}
+	id := policy.ID{Kind: kind, Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	if deleted {
+		obj = nil
+	}
+	in.pending[id] = obj
+	select {
+	case in.filled <- struct{}{}:
+	default: // the reader will see this change too
+	}
+}
+
+// take empties the inbox.
+func (in *inbox) take(convert Convert) ([]Change, error) {
+	in.mu.Lock()
+	pending, broken := in.pending, in.broken
+	in.pending = map[policy.ID]apiruntime.Object{}
+	in.mu.Unlock()
+	if broken != nil {
+		return nil, broken
+	}
+	changes := make([]Change, 0, len(pending))
+	for id, served := range pending {
+		change := Change{ID: id}
+		if served != nil {
+			internal, err := convert(served)
+			if err != nil {
+				return nil, fmt.Errorf("%s %q: %w", id.Kind, id.Name, err)
+			}
+			change.Object = internal
+		}
+		changes = append(changes, change)
+	}
+	return changes, nil
+}

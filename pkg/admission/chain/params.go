@@ -1,0 +1,50 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+)
+
+// selectParams returns the params of a binding for a request in namespace, in
+// the order of namespace and name. None is returned only where the binding
+// allows that. The rules and texts are those of CollectParams in
+// k8s.io/apiserver/pkg/admission/plugin/policy/generic.
+func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersionKind, params *policy.Params, namespace string) ([]*unstructured.Unstructured, error) {
+	mapping, err := view.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return nil, err
+	}
+	if params.Err != nil {
+		return nil, params.Err
+	}
+	selection := cluster.Selection{Kind: kind, Name: params.Name, Selector: params.Selector}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		selection.Namespace = params.Namespace
+		if selection.Namespace == "" {
+			selection.Namespace = namespace
+		}
+		if selection.Namespace == "" {
+			return nil, errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
+		}
+	} else if params.Namespace != "" {
+		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+	}
+	selected, err := view.Objects(ctx, selection)
+	if err != nil {
+		return nil, err
+	}
+	if len(selected) == 0 && !params.AllowAbsent {
+		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
+	}
+	return selected, nil
+}

@@ -1,0 +1,210 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package offline
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/manifest"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
+)
+
+// limits bound what Load reads.
+type limits struct {
+	fileBytes  int64
+	totalBytes int64
+	files      int
+	objects    int
+	depth      int // of directories
+}
+
+func defaultLimits() limits {
+	return limits{fileBytes: 16 << 20, totalBytes: 256 << 20, files: 10_000, objects: 100_000, depth: 32}
+}
+
+// Load returns a cluster with the objects of all manifests below dir: the files
+// *.yaml, *.yml and *.json, in the order of their paths. Files and directories
+// whose names begin with a dot are passed over, which makes a mounted ConfigMap
+// a valid dir. With an empty dir the cluster has no objects of its own.
+//
+// All faults are reported at once, one a line, with file, document and line. A
+// file has at most 16 MiB, and all together have at most 256 MiB, 10,000 files
+// and 100,000 objects.
+func Load(dir string) (*View, error) {
+	if dir == "" {
+		return New(nil)
+	}
+	return load(dir, defaultLimits())
+}
+
+func load(dir string, bounds limits) (*View, error) {
+	l := &loader{limits: bounds}
+	if err := l.findFiles(dir, 0); err != nil {
+		return nil, err
+	}
+	for _, file := range l.found {
+		if err := l.readFile(file); err != nil {
+			return nil, err
+		}
+	}
+	view, err := New(l.objects)
+	if err != nil {
+		l.report(err)
+	}
+	if len(l.faults) > 0 {
+		return nil, errors.Join(l.faults...)
+	}
+	return view, nil
+}
+
+type loader struct {
+	limits
+	bytesRead int64
+	found     []string
+	objects   []*unstructured.Unstructured
+	origins   []origin // of objects
+	faults    []error
+}
+
+// origin is where an object was found.
+type origin struct {
+	file string
+	manifest.Position
+}
+
+func (o origin) String() string { return o.file + ": " + o.Position.String() }
+
+// findFiles lists the manifests below dir. Its error ends the search.
+func (l *loader) findFiles(dir string, depth int) error {
+	if depth > l.depth {
+		return fmt.Errorf("%s: directories are nested more than %d levels deep; move the manifests up", dir, l.depth)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("directory of manifests: %w", err)
+	}
+	for _, entry := range entries {
+		name := filepath.Join(dir, entry.Name())
+		switch {
+		case strings.HasPrefix(entry.Name(), "."):
+		case entry.IsDir():
+			if err := l.findFiles(name, depth+1); err != nil {
+				return err
+			}
+		case isManifest(entry.Name()):
+			if l.found = append(l.found, name); len(l.found) > l.files {
+				return fmt.Errorf("%s: more than %d manifests; put several objects into a file", dir, l.files)
+			}
+		case entry.Type()&fs.ModeSymlink != 0:
+			if info, err := os.Stat(name); err == nil && info.IsDir() {
+				return fmt.Errorf("%s: links to directories are not followed; copy the directory or name it itself", name)
+			}
+		}
+	}
+	return nil
+}
+
+func isManifest(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json":
+		return true
+	default:
+		return false
+	}
+}
+
+// readFile reads the objects of one file. Its error ends loading; what is wrong
+// with the file alone is a fault.
+func (l *loader) readFile(file string) error {
+	data, err := l.contents(file)
+	if err != nil {
+		l.faults = append(l.faults, err)
+		return nil
+	}
+	if l.bytesRead += int64(len(data)); l.bytesRead > l.totalBytes {
+		return fmt.Errorf("%s: the manifests up to here have more than %d bytes; remove what no policy reads", file, l.totalBytes)
+	}
+	objects, err := manifest.Read(data)
+	for _, fault := range flatten(err) {
+		l.faults = append(l.faults, fmt.Errorf("%s: %w", file, fault))
+	}
+	for _, object := range objects {
+		l.objects = append(l.objects, object.Content)
+		l.origins = append(l.origins, origin{file: file, Position: object.Position})
+	}
+	if len(l.objects) > l.limits.objects {
+		return fmt.Errorf("%s: the manifests up to here have more than %d objects; remove what no policy reads", file, l.limits.objects)
+	}
+	return nil
+}
+
+func (l *loader) contents(file string) ([]byte, error) {
+	// Opening a pipe would wait for a writer.
+	info, err := os.Stat(file)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s: not a regular file; only files are read, and links to files", file)
+	}
+	opened, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer opened.Close()
+	data, err := io.ReadAll(io.LimitReader(opened, l.fileBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(data)) > l.fileBytes {
+		return nil, fmt.Errorf("%s: the file has more than %d bytes; split it", file, l.fileBytes)
+	}
+	return data, nil
+}
+
+// report adds the errors of New to the faults, each with the place of its
+// object.
+func (l *loader) report(err error) {
+	var errs overlay.Errors
+	if !errors.As(err, &errs) {
+		l.faults = append(l.faults, err)
+		return
+	}
+	unread := len(l.faults) > 0
+	for _, one := range errs {
+		switch {
+		case one.Err.Type == field.ErrorTypeNotFound && unread:
+			// The definition of the kind may be in a file with a fault.
+		case one.Err.Type == field.ErrorTypeDuplicate && one.Err.Field == "metadata.name":
+			l.faults = append(l.faults, fmt.Errorf("%s: %w: the first is in %s", l.origins[one.Index], one.Err, l.origins[one.SameAs]))
+		default:
+			l.faults = append(l.faults, fmt.Errorf("%s: %w", l.origins[one.Index], one.Err))
+		}
+	}
+}
+
+// flatten returns the errors that errors.Join has joined.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // joined errors, not wrapped ones, are taken apart
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, flatten(one)...)
+	}
+	return all
+}

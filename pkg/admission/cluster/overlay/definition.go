@@ -1,0 +1,183 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overlay
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/builtin"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
+)
+
+var (
+	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+	scaleKind      = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
+)
+
+// definition is the part of a CustomResourceDefinition that says which
+// resources there are. Schemas are not looked at.
+type definition struct {
+	Spec struct {
+		Group string `json:"group"`
+		Names struct {
+			Plural   string `json:"plural"`
+			Singular string `json:"singular"`
+			Kind     string `json:"kind"`
+		} `json:"names"`
+		Scope      string              `json:"scope"`
+		Versions   []definitionVersion `json:"versions"`
+		Conversion struct {
+			Strategy string `json:"strategy"`
+		} `json:"conversion"`
+	} `json:"spec"`
+}
+
+type definitionVersion struct {
+	Name         string `json:"name"`
+	Served       bool   `json:"served"`
+	Storage      bool   `json:"storage"`
+	Subresources struct {
+		Status *struct{} `json:"status"`
+		Scale  *struct{} `json:"scale"`
+	} `json:"subresources"`
+}
+
+// newDefinition reads a CustomResourceDefinition. It finds the faults for which
+// no resource could be served; the rules are those of
+// k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
+func newDefinition(obj *unstructured.Unstructured) (*definition, field.ErrorList) {
+	d := &definition{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+		return nil, field.ErrorList{field.Invalid(field.NewPath("kind"), obj.GetKind(), "the object cannot be read as a CustomResourceDefinition: "+err.Error())}
+	}
+	spec := field.NewPath("spec")
+	var errs field.ErrorList
+	need := func(at *field.Path, value, advice string) {
+		if value == "" {
+			errs = append(errs, field.Required(at, advice))
+		}
+	}
+	need(spec.Child("group"), d.Spec.Group, "name the API group")
+	need(spec.Child("names", "plural"), d.Spec.Names.Plural, "name the resource, for example gadgets")
+	need(spec.Child("names", "kind"), d.Spec.Names.Kind, "name the kind, for example Gadget")
+	if want := d.Spec.Names.Plural + "." + d.Spec.Group; len(errs) == 0 && obj.GetName() != want {
+		errs = append(errs, field.Invalid(field.NewPath("metadata", "name"), obj.GetName(), fmt.Sprintf("must be %q: spec.names.plural and spec.group", want)))
+	}
+	if scopes := []string{"Cluster", "Namespaced"}; !slices.Contains(scopes, d.Spec.Scope) {
+		errs = append(errs, field.NotSupported(spec.Child("scope"), d.Spec.Scope, scopes))
+	}
+	if strategies := []string{"None", "Webhook"}; d.Spec.Conversion.Strategy != "" && !slices.Contains(strategies, d.Spec.Conversion.Strategy) {
+		errs = append(errs, field.NotSupported(spec.Child("conversion", "strategy"), d.Spec.Conversion.Strategy, strategies))
+	}
+	return d, append(errs, d.inspectVersions(spec.Child("versions"))...)
+}
+
+func (d *definition) inspectVersions(at *field.Path) field.ErrorList {
+	if len(d.Spec.Versions) == 0 {
+		return field.ErrorList{field.Required(at, "list at least one version")}
+	}
+	var errs field.ErrorList
+	names := sets.New[string]()
+	stored := 0
+	for i, version := range d.Spec.Versions {
+		switch {
+		case version.Name == "":
+			errs = append(errs, field.Required(at.Index(i).Child("name"), "name the version, for example v1"))
+		case names.Has(version.Name):
+			errs = append(errs, field.Duplicate(at.Index(i).Child("name"), version.Name))
+		}
+		names.Insert(version.Name)
+		if version.Storage {
+			stored++
+		}
+	}
+	if stored != 1 {
+		errs = append(errs, field.Invalid(at, stored, "exactly one version must have storage: true"))
+	}
+	return errs
+}
+
+func (d *definition) kind() schema.GroupKind {
+	return schema.GroupKind{Group: d.Spec.Group, Kind: d.Spec.Names.Kind}
+}
+
+func (d *definition) resource() schema.GroupResource {
+	return schema.GroupResource{Group: d.Spec.Group, Resource: d.Spec.Names.Plural}
+}
+
+// resources returns the versions in the order of the definition, in which
+// apiextensions-apiserver registers them as equivalents of each other.
+func (d *definition) resources() []discovery.Resource {
+	var all []discovery.Resource
+	for _, version := range d.Spec.Versions {
+		kind := d.kind().WithVersion(version.Name)
+		subresources := map[string]schema.GroupVersionKind{}
+		if version.Subresources.Status != nil {
+			subresources["status"] = kind
+		}
+		if version.Subresources.Scale != nil {
+			subresources["scale"] = scaleKind
+		}
+		all = append(all, discovery.Resource{
+			Resource:     d.resource().WithVersion(version.Name),
+			Kind:         kind,
+			Singular:     d.Spec.Names.Singular,
+			Namespaced:   d.Spec.Scope == "Namespaced",
+			Unserved:     !version.Served,
+			Subresources: subresources,
+		})
+	}
+	return all
+}
+
+// conflicts finds resources and kinds that another one has taken. owner names
+// the definitions that are laid over together with d.
+func (b *builder) conflicts(d *definition, owner map[schema.GroupKind]string) field.ErrorList {
+	at := field.NewPath("spec", "names", "kind")
+	if builtin.Table().HasResource(d.resource()) || builtin.Table().HasKind(d.kind()) {
+		return field.ErrorList{field.Invalid(at, d.Spec.Names.Kind, "kube-apiserver serves the kind itself; remove the CustomResourceDefinition")}
+	}
+	if other, taken := owner[d.kind()]; taken {
+		return field.ErrorList{field.Invalid(at, d.Spec.Names.Kind, fmt.Sprintf("CustomResourceDefinition %s defines the kind too; keep one of them", other))}
+	}
+	mappings, err := b.base.Mapper().RESTMappings(d.kind())
+	if err != nil && !meta.IsNoMatchError(err) {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	for _, mapping := range mappings {
+		if taken := mapping.Resource.GroupResource(); taken != d.resource() {
+			return field.ErrorList{field.Invalid(at, d.Spec.Names.Kind, fmt.Sprintf("%s has the kind already; choose another one", taken))}
+		}
+	}
+	return nil
+}
+
+// convert returns the object in another version, as the converters of
+// k8s.io/apiextensions-apiserver/pkg/apiserver/conversion do for the strategy
+// None.
+func (d *definition) convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	from := obj.GroupVersionKind()
+	switch {
+	case to.GroupKind() != d.kind() || !d.has(from.Version) || !d.has(to.Version):
+		return nil, fmt.Errorf("unable to convert %v to %v: the CustomResourceDefinition of %s has no such versions", from, to, d.resource())
+	case d.Spec.Conversion.Strategy == "Webhook":
+		return nil, fmt.Errorf("unable to convert %v to %v: the conversion webhook is not called; the object that the API server converted is needed", from, to)
+	}
+	fields := maps.Clone(obj.Object)
+	fields["apiVersion"] = to.GroupVersion().String()
+	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+func (d *definition) has(version string) bool {
+	return slices.ContainsFunc(d.Spec.Versions, func(v definitionVersion) bool { return v.Name == version })
+}

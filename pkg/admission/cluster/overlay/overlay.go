@@ -1,0 +1,183 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package overlay lays objects over another view of a cluster, as if they had
+// just been applied to it. It does not know where the objects come from, does
+// not validate them beyond what it needs, and does not judge RBAC objects: the
+// authorizer is that of the view below.
+package overlay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
+)
+
+// view is immutable.
+type view struct {
+	base       cluster.View
+	mapper     meta.RESTMapper
+	customs    *discovery.Table // the resources of the definitions laid over
+	definition map[schema.GroupKind]*definition
+	namespaces map[string]*corev1.Namespace
+	byKey      map[key]*unstructured.Unstructured
+	byKind     map[schema.GroupKind][]*unstructured.Unstructured // ordered as Objects returns them
+}
+
+var _ cluster.View = (*view)(nil)
+
+// key identifies an object in any version of its kind.
+type key struct {
+	kind            schema.GroupKind
+	namespace, name string
+}
+
+func keyOf(obj *unstructured.Unstructured) key {
+	return key{obj.GroupVersionKind().GroupKind(), obj.GetNamespace(), obj.GetName()}
+}
+
+func (v *view) Namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
+	if namespace, found := v.namespaces[name]; found {
+		return namespace, nil
+	}
+	return v.base.Namespace(ctx, name)
+}
+
+func (v *view) Mapper() meta.RESTMapper { return v.mapper }
+
+func (v *view) Authorizer() authorizer.UnconditionalAuthorizer { return v.base.Authorizer() }
+
+func (v *view) Equivalents(resource schema.GroupVersionResource, subresource string) []cluster.Equivalent {
+	if v.customs.HasResource(resource.GroupResource()) {
+		return v.customs.Equivalents(resource, subresource)
+	}
+	return v.base.Equivalents(resource, subresource)
+}
+
+func (v *view) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	from := obj.GroupVersionKind()
+	if from == to {
+		return obj, nil
+	}
+	if definition, found := v.definition[from.GroupKind()]; found {
+		return definition.convert(obj, to)
+	}
+	return v.base.Convert(obj, to)
+}
+
+func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*unstructured.Unstructured, error) {
+	mapping, err := selection.Mapping(v.mapper)
+	if err != nil {
+		return nil, err
+	}
+	own, err := v.own(selection)
+	if err != nil || selection.Name != "" && len(own) > 0 {
+		return own, err
+	}
+	below, err := v.below(ctx, selection, mapping.Scope)
+	if err != nil || len(own) == 0 {
+		return below, err
+	}
+	merged := slices.Concat(own, below)
+	slices.SortFunc(merged, compare)
+	return merged, nil
+}
+
+// own returns the selected objects of this layer.
+func (v *view) own(selection cluster.Selection) ([]*unstructured.Unstructured, error) {
+	kind := selection.Kind.GroupKind()
+	var found []*unstructured.Unstructured
+	switch {
+	case selection.Name != "":
+		if obj, ok := v.byKey[key{kind, selection.Namespace, selection.Name}]; ok {
+			found = append(found, obj)
+		}
+	case selection.Selector != nil:
+		for _, obj := range v.byKind[kind] {
+			if (selection.Namespace == "" || selection.Namespace == obj.GetNamespace()) &&
+				selection.Selector.Matches(labels.Set(obj.GetLabels())) {
+				found = append(found, obj)
+			}
+		}
+	}
+	return v.convertAll(found, selection.Kind)
+}
+
+// below returns the selected objects of the base that this layer does not
+// replace.
+func (v *view) below(ctx context.Context, selection cluster.Selection, scope meta.RESTScope) ([]*unstructured.Unstructured, error) {
+	asked := selection
+	if v.customs.HasKind(selection.Kind.GroupKind()) {
+		// The base may have the kind in other versions, or not at all.
+		mappings, err := v.base.Mapper().RESTMappings(selection.Kind.GroupKind())
+		if meta.IsNoMatchError(err) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if mappings[0].Scope.Name() != scope.Name() {
+			return nil, nil
+		}
+		asked.Kind = mappings[0].GroupVersionKind
+		for _, mapping := range mappings {
+			if mapping.GroupVersionKind == selection.Kind {
+				asked.Kind = selection.Kind
+			}
+		}
+	}
+	found, err := v.base.Objects(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	if len(v.byKind[selection.Kind.GroupKind()]) > 0 {
+		found = slices.DeleteFunc(slices.Clone(found), func(obj *unstructured.Unstructured) bool {
+			_, replaced := v.byKey[keyOf(obj)]
+			return replaced
+		})
+	}
+	return v.convertAll(found, selection.Kind)
+}
+
+// convertAll converts objects that need it. It does not modify the given slice.
+func (v *view) convertAll(objects []*unstructured.Unstructured, to schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
+	converted := objects
+	for i, obj := range objects {
+		got, err := v.Convert(obj, to)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", describe(keyOf(obj)), err)
+		}
+		if got == obj {
+			continue
+		}
+		if &converted[0] == &objects[0] {
+			converted = slices.Clone(objects)
+		}
+		converted[i] = got
+	}
+	return converted, nil
+}
+
+func compare(a, b *unstructured.Unstructured) int {
+	return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+}
+
+func describe(k key) string { return k.kind.Kind + " " + k.path() }
+
+func (k key) path() string {
+	if k.namespace == "" {
+		return k.name
+	}
+	return k.namespace + "/" + k.name
+}

@@ -1,0 +1,153 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel
+
+import (
+	"errors"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// compiler turns the expressions of a policy into a program.
+type compiler struct {
+	// environment is shared by all policies and built on first use.
+	environment func() *environment.EnvSet
+}
+
+func newCompiler() *compiler {
+	return &compiler{environment: sync.OnceValue(func() *environment.EnvSet {
+		return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	})}
+}
+
+// compile returns a program for spec and the faults of its expressions. The
+// declarations are those of compilePolicy in
+// k8s.io/apiserver/pkg/admission/plugin/policy/validating: messages have no
+// authorizer, everything else declares it. A policy whose compilation fails as a
+// whole or panics judges nothing: each request that it matches is an error.
+func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, name string) (p *program, errs field.ErrorList) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			err := errors.New("compiling the policy panicked")
+			p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
+			errs = field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+		}
+	}()
+	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject")}
+	composed, err := plugincel.NewCompositedCompiler(c.environment())
+	if err != nil {
+		p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
+		return p, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+	}
+	s := &session{
+		compiler: composed,
+		judging:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true},
+		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
+	}
+	s.variables(spec.Variables)
+	var matcher matchconditions.Matcher
+	if conditions := s.matchConditions(spec.MatchConditions); conditions != nil {
+		matcher = matchconditions.NewMatcher(conditions, nil, "policy", "validate", name)
+	}
+	// A validator without a failure policy fails closed; Fold applies that of
+	// the policy.
+	p.validator = validating.NewValidator(s.validations(spec.Validations), matcher,
+		s.auditAnnotations(spec.AuditAnnotations), s.messages(spec.Validations), nil, nil)
+	return p, s.errs
+}
+
+// session compiles the expressions of one policy and collects their faults.
+type session struct {
+	compiler *plugincel.CompositedCompiler
+	judging  plugincel.OptionalVariableDeclarations
+	telling  plugincel.OptionalVariableDeclarations
+	errs     field.ErrorList
+}
+
+func (s *session) condition(accessors []plugincel.ExpressionAccessor, declared plugincel.OptionalVariableDeclarations, path func(i int) *field.Path) plugincel.ConditionEvaluator {
+	evaluator := s.compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
+	if len(evaluator.CompilationErrors()) == 0 {
+		return evaluator
+	}
+	for i, accessor := range accessors { // once more, to learn which ones
+		if accessor == nil {
+			continue
+		}
+		result := s.compiler.CompileCELExpression(accessor, declared, environment.StoredExpressions)
+		if result.Error != nil {
+			s.errs = append(s.errs, field.Invalid(path(i), accessor.GetExpression(), result.Error.Detail))
+		}
+	}
+	return evaluator
+}
+
+func (s *session) variables(variables []admissionregistrationv1.Variable) {
+	for i := range variables {
+		variable := &validating.Variable{Name: variables[i].Name, Expression: variables[i].Expression}
+		result := s.compiler.CompileAndStoreVariable(variable, s.judging, environment.StoredExpressions)
+		if result.Error != nil {
+			path := field.NewPath("spec", "variables").Index(i).Child("expression")
+			s.errs = append(s.errs, field.Invalid(path, variable.Expression, result.Error.Detail))
+		}
+	}
+}
+
+func (s *session) matchConditions(conditions []admissionregistrationv1.MatchCondition) plugincel.ConditionEvaluator {
+	if len(conditions) == 0 {
+		return nil
+	}
+	accessors := make([]plugincel.ExpressionAccessor, len(conditions))
+	for i := range conditions {
+		condition := matchconditions.MatchCondition(conditions[i])
+		accessors[i] = &condition
+	}
+	return s.condition(accessors, s.judging, func(i int) *field.Path {
+		return field.NewPath("spec", "matchConditions").Index(i).Child("expression")
+	})
+}
+
+func (s *session) validations(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
+	accessors := make([]plugincel.ExpressionAccessor, len(validations))
+	for i := range validations {
+		accessors[i] = &validating.ValidationCondition{
+			Expression: validations[i].Expression,
+			Message:    validations[i].Message,
+			Reason:     validations[i].Reason,
+		}
+	}
+	return s.condition(accessors, s.judging, func(i int) *field.Path {
+		return field.NewPath("spec", "validations").Index(i).Child("expression")
+	})
+}
+
+func (s *session) messages(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
+	accessors := make([]plugincel.ExpressionAccessor, len(validations))
+	for i := range validations {
+		if expression := validations[i].MessageExpression; expression != "" {
+			accessors[i] = &validating.MessageExpressionCondition{MessageExpression: expression}
+		}
+	}
+	return s.condition(accessors, s.telling, func(i int) *field.Path {
+		return field.NewPath("spec", "validations").Index(i).Child("messageExpression")
+	})
+}
+
+func (s *session) auditAnnotations(annotations []admissionregistrationv1.AuditAnnotation) plugincel.ConditionEvaluator {
+	accessors := make([]plugincel.ExpressionAccessor, len(annotations))
+	for i := range annotations {
+		accessors[i] = &validating.AuditAnnotationCondition{
+			Key:             annotations[i].Key,
+			ValueExpression: annotations[i].ValueExpression,
+		}
+	}
+	return s.condition(accessors, s.judging, func(i int) *field.Path {
+		return field.NewPath("spec", "auditAnnotations").Index(i).Child("valueExpression")
+	})
+}

@@ -1,0 +1,149 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+var _ policy.Program = (*program)(nil)
+
+// program judges requests with the expressions of one policy.
+type program struct {
+	spec           *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	validator      validating.Validator
+	needsNamespace bool
+}
+
+// Evaluate implements policy.Program. The order of findings is that in which
+// upstream's dispatcher hears them: validations first, then audit annotations.
+func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
+	attributes, err := versionedAttributes(in)
+	if err != nil {
+		return misconfigured(fmt.Errorf("failed to convert object version: %w", err))
+	}
+	namespace, err := p.namespace(ctx, in)
+	if err != nil {
+		return misconfigured(err)
+	}
+	var param runtime.Object
+	if in.Param != nil {
+		param = in.Param
+	}
+	result := p.validator.Validate(ctx, in.Matched.Resource, attributes, param, namespace,
+		celconfig.RuntimeCELCostBudget, in.View.Authorizer())
+	return p.findings(&result)
+}
+
+// namespace returns the Namespace of the request for namespaceObject, and nil
+// for cluster-scoped objects, Namespaces among them. It asks the view only when
+// an expression may look at it, so that a Namespace that the view does not
+// know fails only the policies that need it.
+func (p *program) namespace(ctx context.Context, in policy.Input) (*corev1.Namespace, error) {
+	req := in.Request
+	if !p.needsNamespace || req.Namespace == "" || isNamespace(req) {
+		return nil, nil //nolint:nilnil // there is no Namespace, and that is no error
+	}
+	return in.View.Namespace(ctx, req.Namespace)
+}
+
+func isNamespace(req *request.Request) bool {
+	kind := req.RequestKind
+	return kind.Group == "" && kind.Version == "v1" && kind.Kind == "Namespace"
+}
+
+func (p *program) findings(result *validating.ValidateResult) []verdict.Finding {
+	if len(result.Decisions) == 0 && len(result.AuditAnnotations) == 0 {
+		return []verdict.Finding{{Kind: verdict.Skip, Rule: "matchConditions", Message: "a match condition is false"}}
+	}
+	findings := make([]verdict.Finding, 0, len(result.Decisions)+len(result.AuditAnnotations))
+	for i := range result.Decisions {
+		findings = append(findings, p.decision(i, len(result.Decisions), &result.Decisions[i]))
+	}
+	for i := range result.AuditAnnotations {
+		findings = p.appendAnnotation(findings, i, &result.AuditAnnotations[i])
+	}
+	return findings
+}
+
+func (p *program) decision(i, of int, decision *validating.PolicyDecision) verdict.Finding {
+	finding := verdict.Finding{Kind: verdict.Undecided, Index: i, Message: decision.Message, Reason: decision.Reason}
+	switch decision.Evaluation {
+	case validating.EvalAdmit:
+		finding.Kind = verdict.Pass
+	case validating.EvalDeny:
+		finding.Kind = verdict.Fail
+	case validating.EvalError:
+		finding.Kind = verdict.Error
+	}
+	// An error of the whole policy comes alone, whatever the number of
+	// validations is.
+	if of == len(p.spec.Validations) {
+		finding.Rule = fmt.Sprintf("validations[%d]", i)
+		finding.Expression = p.spec.Validations[i].Expression
+	}
+	return finding
+}
+
+func (p *program) appendAnnotation(findings []verdict.Finding, i int, annotation *validating.PolicyAuditAnnotation) []verdict.Finding {
+	finding := verdict.Finding{Index: i, Rule: fmt.Sprintf("auditAnnotations[%d]", i)}
+	if i < len(p.spec.AuditAnnotations) {
+		finding.Expression = p.spec.AuditAnnotations[i].ValueExpression
+	}
+	switch annotation.Action {
+	case validating.AuditAnnotationActionExclude:
+		return findings
+	case validating.AuditAnnotationActionPublish:
+		finding.Kind, finding.Key, finding.Value = verdict.Annotation, annotation.Key, annotation.Value
+	case validating.AuditAnnotationActionError:
+		finding.Kind, finding.Message = verdict.Misconfigured, annotation.Error
+	default:
+		finding.Kind, finding.Message = verdict.Misconfigured, fmt.Sprintf("unsupported AuditAnnotation Action: %s", annotation.Action)
+	}
+	return append(findings, finding)
+}
+
+// misconfigured says that the request cannot be judged through this binding, in
+// upstream's words.
+func misconfigured(err error) []verdict.Finding {
+	return []verdict.Finding{{Kind: verdict.Misconfigured, Message: fmt.Sprintf("failed to configure binding: %s", err)}}
+}
+
+// mentions reports whether any expression of spec contains word; it errs on the
+// side of true.
+func mentions(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, word string) bool {
+	for i := range spec.Variables {
+		if strings.Contains(spec.Variables[i].Expression, word) {
+			return true
+		}
+	}
+	for i := range spec.Validations {
+		if strings.Contains(spec.Validations[i].Expression, word) || strings.Contains(spec.Validations[i].MessageExpression, word) {
+			return true
+		}
+	}
+	for i := range spec.AuditAnnotations {
+		if strings.Contains(spec.AuditAnnotations[i].ValueExpression, word) {
+			return true
+		}
+	}
+	for i := range spec.MatchConditions {
+		if strings.Contains(spec.MatchConditions[i].Expression, word) {
+			return true
+		}
+	}
+	return false
+}

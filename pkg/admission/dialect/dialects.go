@@ -1,0 +1,17 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dialect lists the policy languages. It knows nothing else.
+package dialect
+
+import (
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+)
+
+// All returns every dialect, in the order in which the chain judges.
+func All() []policy.Dialect {
+	return []policy.Dialect{
+		cel.New(),
+	}
+}

@@ -1,0 +1,179 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dialecttest is the suite that every dialect passes, with a toy
+// dialect that shows how small one can be. It is for tests only.
+package dialecttest
+
+import (
+	"context"
+	"reflect"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// Suite is what a dialect brings to be tested.
+type Suite struct {
+	Dialect policy.Dialect
+	// Request makes the request that the policies below are about, anew each
+	// time.
+	Request func() *request.Request
+	// View is the cluster that the policies may read.
+	View cluster.View
+
+	// Allowing has nothing to object to the request.
+	Allowing runtime.Object
+	// Denying objects to the request.
+	Denying runtime.Object
+	// Failing cannot judge the request: a run-time error.
+	Failing runtime.Object
+	// Broken does not compile. Nil when every stored object compiles.
+	Broken runtime.Object
+}
+
+const (
+	goroutines = 100
+	repeats    = 20
+)
+
+// Run runs the suite.
+func Run(t *testing.T, s Suite) {
+	t.Helper()
+	t.Run("has a name and kinds", s.named)
+	t.Run("refuses what is not of its kinds", s.foreign)
+	t.Run("allows", func(t *testing.T) { s.expect(t, s.Allowing, verdict.Pass) })
+	t.Run("denies with a message", func(t *testing.T) { s.expect(t, s.Denying, verdict.Fail) })
+	t.Run("reports what cannot be judged", func(t *testing.T) { s.expect(t, s.Failing, verdict.Error) })
+	t.Run("names the field that does not compile", s.broken)
+	t.Run("stops when the context ends", s.cancelled)
+	t.Run("leaves its input alone", s.unchanged)
+	t.Run("is deterministic", s.deterministic)
+	t.Run("is safe for concurrent use", s.concurrent)
+}
+
+func (s Suite) named(t *testing.T) {
+	if s.Dialect.Name() == "" || len(s.Dialect.Kinds()) == 0 {
+		t.Errorf("name %q, kinds %v", s.Dialect.Name(), s.Dialect.Kinds())
+	}
+}
+
+func (s Suite) foreign(t *testing.T) {
+	unit, errs := s.Dialect.Compile(t.Context(), &unstructured.UnstructuredList{})
+	if unit != nil || len(errs) == 0 {
+		t.Errorf("got unit %v and errors %v, want none and some", unit, errs)
+	}
+}
+
+// expect evaluates obj and wants a finding of kind, with a message unless it
+// passes, and none that is worse.
+func (s Suite) expect(t *testing.T, obj runtime.Object, kind verdict.Kind) {
+	t.Helper()
+	found := false
+	for _, finding := range s.evaluate(t.Context(), t, s.compile(t, obj), s.Request()) {
+		if finding.Kind != kind {
+			t.Errorf("got %+v, want only findings of kind %d", finding, kind)
+		}
+		if kind != verdict.Pass && finding.Message == "" {
+			t.Errorf("the finding has no message: %+v", finding)
+		}
+		found = true
+	}
+	if !found && kind != verdict.Pass {
+		t.Errorf("no finding, want kind %d", kind)
+	}
+}
+
+func (s Suite) broken(t *testing.T) {
+	if s.Broken == nil {
+		t.Skip("every stored object compiles")
+	}
+	unit, errs := s.Dialect.Compile(t.Context(), s.Broken)
+	if len(errs) == 0 {
+		t.Error("no errors")
+	}
+	for _, err := range errs {
+		if err.Field == "" || err.Detail == "" {
+			t.Errorf("the error names no field or no reason: %+v", err)
+		}
+	}
+	if unit == nil {
+		t.Fatal("no unit: the requests that the policy matches would pass")
+	}
+	for _, finding := range s.evaluate(t.Context(), t, unit, s.Request()) {
+		if finding.Kind == verdict.Pass {
+			t.Errorf("a policy that does not compile passes: %+v", finding)
+		}
+	}
+}
+
+func (s Suite) cancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.evaluate(ctx, t, s.compile(t, s.Denying), s.Request())
+}
+
+func (s Suite) unchanged(t *testing.T) {
+	obj := s.Denying.DeepCopyObject()
+	req, untouched := s.Request(), s.Request()
+	s.evaluate(t.Context(), t, s.compile(t, s.Denying), req)
+	if diff := cmp.Diff(untouched.Fields, req.Fields); diff != "" {
+		t.Errorf("the request was changed (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(obj, s.Denying); diff != "" {
+		t.Errorf("the stored object was changed (-before +after):\n%s", diff)
+	}
+}
+
+func (s Suite) deterministic(t *testing.T) {
+	unit := s.compile(t, s.Denying)
+	first := s.evaluate(t.Context(), t, unit, s.Request())
+	for range repeats {
+		if diff := cmp.Diff(first, s.evaluate(t.Context(), t, unit, s.Request())); diff != "" {
+			t.Fatalf("findings differ (-first +later):\n%s", diff)
+		}
+	}
+}
+
+func (s Suite) concurrent(t *testing.T) {
+	unit, req := s.compile(t, s.Denying), s.Request()
+	want := s.evaluate(t.Context(), t, unit, s.Request())
+	var group sync.WaitGroup
+	for range goroutines {
+		group.Go(func() {
+			if got := s.evaluate(t.Context(), t, unit, req); !reflect.DeepEqual(want, got) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func (s Suite) compile(t *testing.T, obj runtime.Object) *policy.Unit {
+	t.Helper()
+	unit, errs := s.Dialect.Compile(t.Context(), obj)
+	if len(errs) > 0 {
+		t.Fatalf("compile: %v", errs.ToAggregate())
+	}
+	if unit == nil || unit.Policy == nil || unit.Policy.Program == nil {
+		t.Fatalf("got unit %+v, want a policy with a program", unit)
+	}
+	return unit
+}
+
+func (s Suite) evaluate(ctx context.Context, t *testing.T, unit *policy.Unit, req *request.Request) []verdict.Finding {
+	t.Helper()
+	return unit.Policy.Program.Evaluate(ctx, policy.Input{
+		Request: req,
+		Matched: cluster.Equivalent{Resource: req.RequestResource, Kind: req.RequestKind},
+		View:    s.View,
+	})
+}

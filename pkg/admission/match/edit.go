@@ -1,0 +1,110 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package match
+
+import (
+	"hash/maphash"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// change replaces the item of a name. Nil means absent.
+type change[T any] struct {
+	name     string
+	old, new *Item[T]
+}
+
+// Edit returns a new index without the names of remove and with the items of
+// add, which replace those of the same name; the last of a name in add counts.
+// What is unchanged is shared with ix, so the cost is near to that of the change.
+func (ix *Index[T]) Edit(remove []string, add []Item[T]) *Index[T] {
+	next := &Index[T]{}
+	if ix != nil {
+		*next = *ix
+	}
+	if next.names == nil {
+		next.seed = maphash.MakeSeed()
+	}
+	names, buckets := newDraft(next.names), newDraft(next.buckets)
+	next.names, next.buckets = names.shards, buckets.shards
+
+	touched := map[key][]change[T]{}
+	for _, c := range next.changes(remove, add) {
+		shard := names.writable(maphash.String(next.seed, c.name))
+		if c.old != nil {
+			next.length--
+			delete(shard, c.name)
+			for _, k := range keysOf(c.old.Criteria) {
+				touched[k] = append(touched[k], change[T]{name: c.name, old: c.old})
+			}
+		}
+		if c.new != nil {
+			next.length++
+			shard[c.name] = c.new
+			for _, k := range keysOf(c.new.Criteria) {
+				touched[k] = addTo(touched[k], c)
+			}
+		}
+	}
+	for k, changes := range touched {
+		shard := buckets.writable(k.hash(next.seed))
+		before := shard[k]
+		after := apply(before, changes)
+		if len(after) == 0 {
+			delete(shard, k)
+		} else {
+			shard[k] = after
+		}
+		next.shapes.add(k, len(after)-len(before))
+	}
+	return next
+}
+
+// changes returns what an edit changes, in the order of names, each name once.
+func (ix *Index[T]) changes(remove []string, add []Item[T]) []change[T] {
+	wanted := make(map[string]*Item[T], len(remove)+len(add))
+	for _, name := range remove {
+		wanted[name] = nil
+	}
+	for i := range add {
+		item := add[i] // the index must not share memory with its caller
+		wanted[item.Name] = &item
+	}
+	changes := make([]change[T], 0, len(wanted))
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		old := ix.names.get(maphash.String(ix.seed, name), name)
+		changes = append(changes, change[T]{name: name, old: old, new: wanted[name]})
+	}
+	return changes
+}
+
+// addTo adds c to the changes of a bucket. The removal of the same item, if it
+// was in the bucket before, is the last of them.
+func addTo[T any](changes []change[T], c change[T]) []change[T] {
+	if last := len(changes) - 1; last >= 0 && changes[last].name == c.name {
+		changes[last] = c
+		return changes
+	}
+	return append(changes, change[T]{name: c.name, new: c.new})
+}
+
+// apply returns a new bucket. Bucket and changes are in the order of names.
+func apply[T any](bucket []*Item[T], changes []change[T]) []*Item[T] {
+	after := make([]*Item[T], 0, len(bucket)+len(changes))
+	for _, c := range changes {
+		i, found := slices.BinarySearchFunc(bucket, c.name, func(item *Item[T], name string) int {
+			return strings.Compare(item.Name, name)
+		})
+		after = append(after, bucket[:i]...)
+		if c.new != nil {
+			after = append(after, c.new)
+		}
+		if found {
+			i++
+		}
+		bucket = bucket[i:]
+	}
+	return append(after, bucket...)
+}

@@ -1,0 +1,161 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package match
+
+import (
+	"hash/maphash"
+	"math/bits"
+	"slices"
+	"strings"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+)
+
+// Item is one value of an Index.
+type Item[T any] struct {
+	Name     string // identity and order
+	Criteria *Criteria
+	Value    T
+}
+
+// Index finds the values whose criteria may match a request. What that costs
+// depends on the values found and not on those installed. An Index is immutable
+// and safe for concurrent use; nil and the zero value are empty.
+type Index[T any] struct {
+	seed    maphash.Seed
+	length  int
+	names   *shards[string, *Item[T]]
+	buckets *shards[key, []*Item[T]] // each in the order of names
+	shapes  shapes
+}
+
+// shapes says which keys can exist, to save the lookup of those that do not.
+type shapes struct {
+	count   [laneCount][shapeCount]int // of items in buckets
+	present [laneCount]uint32          // a bit for each shape with a count
+}
+
+func (s *shapes) add(k key, change int) {
+	shape := k.shape()
+	s.count[k.lane][shape] += change
+	if s.count[k.lane][shape] == 0 {
+		s.present[k.lane] &^= 1 << shape
+	} else {
+		s.present[k.lane] |= 1 << shape
+	}
+}
+
+// maxBuckets is how many buckets can be found for one resource: those of always
+// and of each shape in two lanes.
+const maxBuckets = 1 + 2*shapeCount
+
+// Candidates appends to buf the values whose criteria may match the request, in
+// the order of their names, each once. It may include values that do not match;
+// it includes every value for which Matches reports a match or an error. It does
+// not allocate when buf has room and the resource has no equivalents.
+func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T) []T {
+	if ix.Len() == 0 {
+		return buf
+	}
+	var space [maxBuckets][]*Item[T]
+	found := ix.appendBuckets(space[:0], key{lane: always})
+	k := key{
+		operation: string(req.Operation),
+		group:     req.RequestResource.Group, version: req.RequestResource.Version,
+		resource: req.RequestResource.Resource, subresource: req.RequestSubResource,
+	}
+	found = ix.appendBuckets(found, k.in(exact))
+	found = ix.appendBuckets(found, k.in(equivalent))
+	if ix.shapes.present[equivalent]|ix.shapes.present[excluded] == 0 {
+		return merge(found, buf)
+	}
+	for _, other := range view.Equivalents(req.RequestResource, req.RequestSubResource) {
+		if other.Resource == req.RequestResource {
+			continue
+		}
+		k.group, k.version, k.resource = other.Resource.Group, other.Resource.Version, other.Resource.Resource
+		found = ix.appendBuckets(found, k.in(equivalent))
+		if other.Kind.Empty() {
+			found = ix.appendBuckets(found, k.in(excluded))
+		}
+	}
+	return merge(found, buf)
+}
+
+// appendBuckets appends the buckets of k and of every wider key.
+func (ix *Index[T]) appendBuckets(found [][]*Item[T], k key) [][]*Item[T] {
+	for present := ix.shapes.present[k.lane]; present != 0; present &= present - 1 {
+		wider := k.widen(shape(bits.TrailingZeros32(present)))
+		if bucket := ix.buckets.get(wider.hash(ix.seed), wider); len(bucket) > 0 {
+			found = append(found, bucket)
+		}
+	}
+	return found
+}
+
+// merge appends the values of sorted buckets to buf in order, each once. It
+// consumes buckets, the slice.
+func merge[T any](buckets [][]*Item[T], buf []T) []T {
+	for len(buckets) > 1 {
+		first := buckets[0][0]
+		for _, bucket := range buckets[1:] {
+			if bucket[0].Name < first.Name {
+				first = bucket[0]
+			}
+		}
+		buf = append(buf, first.Value)
+		live := buckets[:0]
+		for _, bucket := range buckets {
+			if bucket[0] == first { // an index has one item of a name
+				bucket = bucket[1:]
+			}
+			if len(bucket) > 0 {
+				live = append(live, bucket)
+			}
+		}
+		buckets = live
+	}
+	for _, bucket := range buckets {
+		for _, item := range bucket {
+			buf = append(buf, item.Value)
+		}
+	}
+	return buf
+}
+
+// Len returns the number of items.
+func (ix *Index[T]) Len() int {
+	if ix == nil {
+		return 0
+	}
+	return ix.length
+}
+
+// Get returns the item of a name, and whether there is one.
+func (ix *Index[T]) Get(name string) (Item[T], bool) {
+	if ix.Len() == 0 {
+		return Item[T]{}, false
+	}
+	item := ix.names.get(maphash.String(ix.seed, name), name)
+	if item == nil {
+		return Item[T]{}, false
+	}
+	return *item, true
+}
+
+// All returns every item in the order of names.
+func (ix *Index[T]) All() []Item[T] {
+	if ix.Len() == 0 {
+		return nil
+	}
+	items := make([]Item[T], 0, ix.length)
+	for _, shard := range ix.names {
+		for _, item := range shard {
+			items = append(items, *item)
+		}
+	}
+	slices.SortFunc(items, func(a, b Item[T]) int { return strings.Compare(a.Name, b.Name) })
+	return items
+}

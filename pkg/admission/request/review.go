@@ -1,0 +1,121 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package request
+
+import (
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	kjson "sigs.k8s.io/json"
+)
+
+// FromReview decodes the request of an AdmissionReview. Objects are read as the
+// API server reads them: keys are case-sensitive, whole numbers stay whole, and
+// nesting is bounded by the JSON decoder (10,000 levels). The error names the
+// field that is at fault.
+func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
+	fields := Fields{
+		UID:         review.UID,
+		Kind:        schema.GroupVersionKind(review.Kind),
+		Resource:    schema.GroupVersionResource(review.Resource),
+		SubResource: review.SubResource,
+		Name:        review.Name,
+		Namespace:   review.Namespace,
+		Operation:   admission.Operation(review.Operation),
+		User:        User(&review.UserInfo),
+	}
+	if fields.UID == "" {
+		return nil, errors.New("request.uid: required")
+	}
+	if fields.Kind.Kind == "" || fields.Kind.Version == "" {
+		return nil, errors.New("request.kind: version and kind are required")
+	}
+	if fields.Resource.Resource == "" || fields.Resource.Version == "" {
+		return nil, errors.New("request.resource: version and resource are required")
+	}
+	if err := CheckOperation(fields.Operation); err != nil {
+		return nil, fmt.Errorf("request.operation: %w", err)
+	}
+	if review.RequestKind != nil && review.RequestResource != nil {
+		fields.RequestKind = schema.GroupVersionKind(*review.RequestKind)
+		fields.RequestResource = schema.GroupVersionResource(*review.RequestResource)
+		fields.RequestSubResource = review.RequestSubResource
+	}
+	if review.DryRun != nil {
+		fields.DryRun = *review.DryRun
+	}
+	var err error
+	if fields.Object, err = Object(&review.Object); err != nil {
+		return nil, fmt.Errorf("request.object: %w", err)
+	}
+	if fields.OldObject, err = Object(&review.OldObject); err != nil {
+		return nil, fmt.Errorf("request.oldObject: %w", err)
+	}
+	if fields.Options, err = Object(&review.Options); err != nil {
+		return nil, fmt.Errorf("request.options: %w", err)
+	}
+	return New(fields), nil
+}
+
+// CheckOperation reports an operation that is not one of admission.
+func CheckOperation(operation admission.Operation) error {
+	switch operation {
+	case admission.Create, admission.Update, admission.Delete, admission.Connect:
+		return nil
+	}
+	return fmt.Errorf("%q is not CREATE, UPDATE, DELETE or CONNECT", operation)
+}
+
+// Object decodes raw into an object, or returns nil when raw is absent or null.
+func Object(raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil, nil //nolint:nilnil // no object, and that is no error
+	}
+	var value any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &value); err != nil {
+		return nil, err
+	}
+	switch object := value.(type) {
+	case nil:
+		return nil, nil //nolint:nilnil // no object, and that is no error
+	case map[string]any:
+		return checked(&unstructured.Unstructured{Object: object})
+	}
+	return nil, errors.New("must be a JSON object")
+}
+
+// checked refuses metadata that cannot be that of an object, on which labels
+// and names could not be read.
+func checked(object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	metadata, ok := object.Object["metadata"]
+	if !ok || metadata == nil {
+		return object, nil
+	}
+	content, ok := metadata.(map[string]any)
+	if !ok {
+		return nil, errors.New("metadata: must be a JSON object")
+	}
+	var decoded metav1.ObjectMeta
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &decoded); err != nil {
+		return nil, fmt.Errorf("metadata: %w", err)
+	}
+	return object, nil
+}
+
+// User returns the user of a review or preview.
+func User(info *authenticationv1.UserInfo) user.Info {
+	extra := make(map[string][]string, len(info.Extra))
+	for key, values := range info.Extra {
+		extra[key] = values
+	}
+	return &user.DefaultInfo{Name: info.Username, UID: info.UID, Groups: info.Groups, Extra: extra}
+}

@@ -1,0 +1,163 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Verdict is the answer to one request. The zero value denies.
+type Verdict struct {
+	Allowed bool
+	// Denials are the reasons for which the request is denied, in the order of
+	// judgement.
+	Denials []Denial
+	// Warnings are those that the policies give, before the limits that a
+	// server puts on Warning headers.
+	Warnings []string
+	// AuditAnnotations have upstream's keys: <policy>/<key> and
+	// ValidationFailureKey.
+	AuditAnnotations map[string]string
+	// Evaluations say what became of each step, in the order of judgement.
+	Evaluations []Evaluation
+}
+
+// Denial is one reason to reject a request.
+type Denial struct {
+	// Message names the policy and the binding, as upstream's does.
+	Message string
+	Reason  metav1.StatusReason
+}
+
+// Outcome says what a step led to. The zero value is Failed.
+type Outcome uint8
+
+const (
+	// Failed says that the policy could not be judged; its failurePolicy
+	// decided what followed.
+	Failed Outcome = iota
+	// Passed says that the rule had nothing to object.
+	Passed
+	// Denied says that the request is denied for it.
+	Denied
+	// Warned says that the client is warned.
+	Warned
+	// Audited says that the audit event says so.
+	Audited
+	// Skipped says that a condition kept the policy from judging.
+	Skipped
+)
+
+// Evaluation is a step and what it led to.
+type Evaluation struct {
+	Step
+	Outcome Outcome
+}
+
+// Allow is the verdict on a request that no policy has anything to say about.
+func Allow() Verdict { return Verdict{Allowed: true} }
+
+// Fold turns the findings of all policies into the verdict. It is the only
+// place where failurePolicy and actions have an effect, and it follows
+// Dispatch in k8s.io/apiserver/pkg/admission/plugin/policy/validating:
+//
+//	finding        FailClosed                Ignore
+//	Pass, Skip     nothing                   nothing
+//	Fail           the binding's actions     the binding's actions
+//	Error          the binding's actions     nothing
+//	Misconfigured  deny                      nothing
+//	Annotation     audit annotation          audit annotation
+//	anything else  as Error                  as Error
+//
+// A step without actions denies. Fold is a pure function: the order of steps is
+// the order of denials, warnings and evaluations.
+func Fold(steps []Step) Verdict {
+	var f folder
+	f.evaluations = make([]Evaluation, 0, len(steps))
+	for i := range steps {
+		f.fold(&steps[i])
+	}
+	return Verdict{
+		Allowed:          len(f.denials) == 0,
+		Denials:          f.denials,
+		Warnings:         f.warnings,
+		AuditAnnotations: f.annotations.publish(),
+		Evaluations:      f.evaluations,
+	}
+}
+
+type folder struct {
+	denials     []Denial
+	warnings    []string
+	annotations annotations
+	evaluations []Evaluation
+}
+
+func (f *folder) fold(step *Step) {
+	finding := &step.Finding
+	outcome := Failed
+	switch finding.Kind {
+	case Pass:
+		outcome = Passed
+	case Skip:
+		outcome = Skipped
+	case Annotation:
+		f.annotations.add(step.Policy.Name, finding.Key, finding.Value)
+		return
+	case Fail:
+		outcome = f.act(step)
+	case Misconfigured:
+		if step.OnError != Ignore {
+			f.deny(step)
+		}
+	case Error, Undecided:
+		if step.OnError != Ignore {
+			f.act(step)
+		}
+	default:
+		if step.OnError != Ignore {
+			f.act(step)
+		}
+	}
+	f.evaluations = append(f.evaluations, Evaluation{Step: *step, Outcome: outcome})
+}
+
+// act applies the actions of the binding and returns the gravest.
+func (f *folder) act(step *Step) Outcome {
+	if len(step.Actions) == 0 {
+		return f.deny(step)
+	}
+	outcome := Audited
+	for _, action := range step.Actions {
+		switch action {
+		case Warn:
+			f.warnings = append(f.warnings, fmt.Sprintf("Validation failed for %s '%s' with binding '%s': %s",
+				step.Policy.Kind, step.Policy.Name, step.Binding, step.Finding.Message))
+			if outcome == Audited {
+				outcome = Warned
+			}
+		case Audit:
+			f.annotations.fail(step)
+		case Deny:
+			outcome = f.deny(step)
+		default: // an action that this version does not know
+			outcome = f.deny(step)
+		}
+	}
+	return outcome
+}
+
+func (f *folder) deny(step *Step) Outcome {
+	through := ""
+	if step.Binding != "" {
+		through = fmt.Sprintf(" with binding '%s'", step.Binding)
+	}
+	f.denials = append(f.denials, Denial{
+		Message: fmt.Sprintf("%s '%s'%s denied request: %s", step.Policy.Kind, step.Policy.Name, through, step.Finding.Message),
+		Reason:  step.Finding.Reason,
+	})
+	return Denied
+}

@@ -1,0 +1,202 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// effect is what one step does to a request.
+type effect struct {
+	Outcome  Outcome
+	Allowed  bool
+	Warnings int
+	Audited  bool
+}
+
+// TestFoldTruthTable holds every kind of finding under every failure policy and
+// every set of actions.
+func TestFoldTruthTable(t *testing.T) {
+	type row struct {
+		kind    Kind
+		onError FailurePolicy
+		actions []Action
+		want    effect
+	}
+	var (
+		nothing      = func(o Outcome) effect { return effect{Outcome: o, Allowed: true} }
+		deny         = []Action{Deny}
+		warn         = []Action{Warn}
+		audit        = []Action{Audit}
+		denyAndAudit = []Action{Deny, Audit}
+		warnAndAudit = []Action{Warn, Audit}
+		unknown      = []Action{Action(99)}
+		all          = [][]Action{nil, deny, warn, audit, denyAndAudit, warnAndAudit, unknown}
+	)
+	var rows []row
+	// What has no effect has none under any policy and action.
+	for _, onError := range []FailurePolicy{FailClosed, Ignore, FailurePolicy(99)} {
+		for _, actions := range all {
+			rows = append(rows,
+				row{Pass, onError, actions, nothing(Passed)},
+				row{Skip, onError, actions, nothing(Skipped)})
+		}
+	}
+	// A failure leads to the actions, whatever the failure policy is.
+	for _, onError := range []FailurePolicy{FailClosed, Ignore, FailurePolicy(99)} {
+		rows = append(rows,
+			row{Fail, onError, nil, effect{Outcome: Denied}},
+			row{Fail, onError, deny, effect{Outcome: Denied}},
+			row{Fail, onError, warn, effect{Outcome: Warned, Allowed: true, Warnings: 1}},
+			row{Fail, onError, audit, effect{Outcome: Audited, Allowed: true, Audited: true}},
+			row{Fail, onError, denyAndAudit, effect{Outcome: Denied, Audited: true}},
+			row{Fail, onError, warnAndAudit, effect{Outcome: Warned, Allowed: true, Warnings: 1, Audited: true}},
+			row{Fail, onError, unknown, effect{Outcome: Denied}})
+	}
+	// An error leads to the actions, unless the failure policy ignores it; so
+	// does whatever this version does not know.
+	for _, kind := range []Kind{Error, Undecided, Kind(99)} {
+		for _, onError := range []FailurePolicy{FailClosed, FailurePolicy(99)} {
+			rows = append(rows,
+				row{kind, onError, nil, effect{}},
+				row{kind, onError, deny, effect{}},
+				row{kind, onError, warn, effect{Allowed: true, Warnings: 1}},
+				row{kind, onError, audit, effect{Allowed: true, Audited: true}},
+				row{kind, onError, denyAndAudit, effect{Audited: true}},
+				row{kind, onError, warnAndAudit, effect{Allowed: true, Warnings: 1, Audited: true}},
+				row{kind, onError, unknown, effect{}})
+		}
+		for _, actions := range all {
+			rows = append(rows, row{kind, Ignore, actions, nothing(Failed)})
+		}
+	}
+	// A policy that cannot be used denies whatever the actions are.
+	for _, actions := range all {
+		rows = append(rows,
+			row{Misconfigured, FailClosed, actions, effect{}},
+			row{Misconfigured, FailurePolicy(99), actions, effect{}},
+			row{Misconfigured, Ignore, actions, nothing(Failed)})
+	}
+
+	for _, r := range rows {
+		t.Run(fmt.Sprintf("kind %d, failure policy %d, actions %v", r.kind, r.onError, r.actions), func(t *testing.T) {
+			got := Fold([]Step{{
+				Policy: PolicyID{Kind: "P", Name: "p"}, Binding: "b", OnError: r.onError, Actions: r.actions,
+				Finding: Finding{Kind: r.kind, Message: "m"},
+			}})
+			if len(got.Evaluations) != 1 {
+				t.Fatalf("got %d evaluations, want 1", len(got.Evaluations))
+			}
+			_, audited := got.AuditAnnotations[ValidationFailureKey]
+			have := effect{Outcome: got.Evaluations[0].Outcome, Allowed: got.Allowed, Warnings: len(got.Warnings), Audited: audited}
+			if diff := cmp.Diff(r.want, have); diff != "" {
+				t.Errorf("effect (-want +got):\n%s", diff)
+			}
+			if got.Allowed == (len(got.Denials) > 0) {
+				t.Errorf("allowed %v with %d denials", got.Allowed, len(got.Denials))
+			}
+		})
+	}
+}
+
+func TestZeroVerdictDenies(t *testing.T) {
+	var zero Verdict
+	if zero.Allowed {
+		t.Error("the zero verdict allows")
+	}
+	status := zero.ForbiddenStatus(schema.GroupResource{Resource: "pods"}, "p")
+	if want := `pods "p" is forbidden: no verdict was reached`; status.Message != want {
+		t.Errorf("message %q, want %q", status.Message, want)
+	}
+}
+
+func TestFoldTexts(t *testing.T) {
+	policy := PolicyID{Kind: "ValidatingAdmissionPolicy", Name: "p"}
+	got := Fold([]Step{
+		{Policy: policy, Binding: "b", Actions: []Action{Warn, Audit}, Finding: Finding{Kind: Fail, Index: 2, Message: "too <many>"}},
+		{Policy: policy, Finding: Finding{Kind: Misconfigured, Message: "failed to configure policy: x"}},
+		{Policy: policy, Binding: "b", Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "y", Reason: metav1.StatusReasonForbidden}},
+	})
+	want := Verdict{
+		Denials: []Denial{
+			{Message: "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: x"},
+			{Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: y", Reason: metav1.StatusReasonForbidden},
+		},
+		Warnings: []string{"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': too <many>"},
+		AuditAnnotations: map[string]string{
+			ValidationFailureKey: `[{"message":"too \u003cmany\u003e","policy":"p","binding":"b","expressionIndex":2,"validationActions":["Warn","Audit"]}]`,
+		},
+	}
+	got.Evaluations = nil
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatalf("verdict (-want +got):\n%s", diff)
+	}
+
+	forbidden := got.ForbiddenStatus(schema.GroupResource{Group: "apps", Resource: "deployments"}, "nginx")
+	if want := `deployments.apps "nginx" is forbidden: ` + want.Denials[0].Message; forbidden.Message != want {
+		t.Errorf("message %q, want %q", forbidden.Message, want)
+	}
+	if forbidden.Code != 422 || forbidden.Reason != metav1.StatusReasonInvalid || len(forbidden.Details.Causes) != 2 {
+		t.Errorf("got code %d, reason %s, %d causes; want 422, Invalid, 2", forbidden.Code, forbidden.Reason, len(forbidden.Details.Causes))
+	}
+	if got, want := got.ReviewStatus().Message, want.Denials[0].Message+" (and 1 more: see causes)"; got != want {
+		t.Errorf("review message %q, want %q", got, want)
+	}
+}
+
+func TestAuditAnnotations(t *testing.T) {
+	annotate := func(policy, key, value string) Step {
+		return Step{Policy: PolicyID{Name: policy}, Finding: Finding{Kind: Annotation, Key: key, Value: value}}
+	}
+	long := strings.Repeat("x", maxAnnotationBytes+1)
+	got := Fold([]Step{
+		annotate("p", "k", "one"), annotate("p", "k", "two"), annotate("p", "k", "one"),
+		annotate("q", "k", "three"), annotate("q", "long", long),
+	})
+	want := map[string]string{"p/k": "one, two", "q/k": "three", "q/long": long[:maxAnnotationBytes]}
+	if diff := cmp.Diff(want, got.AuditAnnotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if !got.Allowed || len(got.Evaluations) != 0 {
+		t.Errorf("an annotation allowed %v and left %d evaluations", got.Allowed, len(got.Evaluations))
+	}
+}
+
+func TestAuditFailuresAreBounded(t *testing.T) {
+	steps := make([]Step, maxFailures+10)
+	for i := range steps {
+		steps[i] = Step{Actions: []Action{Audit}, Finding: Finding{Kind: Fail, Index: i}}
+	}
+	list := Fold(steps).AuditAnnotations[ValidationFailureKey]
+	if got := strings.Count(list, `"expressionIndex"`); got != maxFailures {
+		t.Errorf("%d failures are listed, want %d", got, maxFailures)
+	}
+}
+
+// FuzzFold: one more denial never turns a denied request into an allowed one.
+func FuzzFold(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 1, 1, 2})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var steps []Step
+		allowed := true
+		for ; len(data) >= 3; data = data[3:] {
+			step := Step{OnError: FailurePolicy(data[1]), Finding: Finding{Kind: Kind(data[0])}}
+			if data[2] > 0 {
+				step.Actions = []Action{Action(data[2] - 1)}
+			}
+			steps = append(steps, step)
+			now := Fold(steps).Allowed
+			if now && !allowed {
+				t.Fatalf("a further step turned a denial into an admission: %+v", steps)
+			}
+			allowed = now
+		}
+	})
+}

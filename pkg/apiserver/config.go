@@ -1,0 +1,121 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kube-openapi/pkg/spec3"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/generated/openapi"
+)
+
+// MaxRequestBodyBytes bounds every request body. It leaves room for a review or
+// a preview of large objects with many candidates; stored objects are held to
+// far less by validation.
+const MaxRequestBodyBytes = 16 << 20
+
+// Config says what a server is made of. Make one with NewConfig or
+// NewStandaloneConfig, change it, then call Complete.
+type Config struct {
+	// Generic is the configuration of the generic API server.
+	Generic *genericapiserver.Config
+	// Extra is what the engine adds.
+	Extra ExtraConfig
+
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+}
+
+// ExtraConfig is what a server offers beside the stored kinds.
+type ExtraConfig struct {
+	// Virtual holds the resources of the API group that are answered and stored
+	// nowhere, by resource name.
+	Virtual map[string]rest.Storage
+	// Unpublished names the virtual resources to leave out of the OpenAPI
+	// documents, for kinds of other groups that have no definition there.
+	Unpublished []string
+	// Handlers answer paths outside the API group, behind the authentication,
+	// authorization and limits of the server. A path that ends in a slash stands
+	// for everything under it.
+	Handlers map[string]http.Handler
+	// Ready must pass before /readyz does.
+	Ready []healthz.HealthChecker
+	// Hooks run, by name, once the server listens. /readyz waits for them.
+	Hooks map[string]genericapiserver.PostStartHookFunc
+	// ShutdownHooks run, by name, before the server stops taking requests.
+	ShutdownHooks map[string]genericapiserver.PreShutdownHookFunc
+}
+
+// NewConfig returns a Config in which serving, storage, authentication and
+// authorization are still to be set.
+func NewConfig() (*Config, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	codecs := NewCodecs(scheme)
+	generic := genericapiserver.NewConfig(codecs)
+	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.FeatureGate = utilfeature.DefaultFeatureGate
+	generic.MaxRequestBodyBytes = MaxRequestBodyBytes
+
+	namer := openapinamer.NewDefinitionNamer(scheme)
+	generic.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIConfig.Info.Title = "Portcullis"
+	generic.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(openapi.GetOpenAPIDefinitions, namer)
+	generic.OpenAPIV3Config.Info.Title = "Portcullis"
+	documentUnauthorized(generic)
+
+	return &Config{Generic: generic, scheme: scheme, codecs: codecs}, nil
+}
+
+// documentUnauthorized adds to every operation the answer to callers that are not
+// known, as the reference of the Kubernetes API has it.
+func documentUnauthorized(generic *genericapiserver.Config) {
+	const description = "Unauthorized"
+	generic.OpenAPIConfig.CommonResponses = map[int]spec.Response{
+		http.StatusUnauthorized: {ResponseProps: spec.ResponseProps{Description: description}},
+	}
+	generic.OpenAPIV3Config.CommonResponses = map[int]*spec3.Response{
+		http.StatusUnauthorized: {ResponseProps: spec3.ResponseProps{Description: description}},
+	}
+}
+
+type completedConfig struct {
+	generic genericapiserver.CompletedConfig
+	extra   ExtraConfig
+	scheme  *runtime.Scheme
+	codecs  serializer.CodecFactory
+}
+
+// CompletedConfig can only be made by Complete.
+type CompletedConfig struct {
+	*completedConfig
+}
+
+// Complete fills in what can be derived. It changes the receiver.
+func (c *Config) Complete() CompletedConfig {
+	for _, resource := range c.Extra.Unpublished {
+		prefix := genericapiserver.APIGroupPrefix + "/" + v1alpha1.SchemeGroupVersion.String() + "/" + resource
+		c.Generic.OpenAPIConfig.IgnorePrefixes = append(c.Generic.OpenAPIConfig.IgnorePrefixes, prefix)
+		c.Generic.OpenAPIV3Config.IgnorePrefixes = append(c.Generic.OpenAPIV3Config.IgnorePrefixes, prefix)
+	}
+	return CompletedConfig{&completedConfig{
+		generic: c.Generic.Complete(nil),
+		extra:   c.Extra,
+		scheme:  c.scheme,
+		codecs:  c.codecs,
+	}}
+}

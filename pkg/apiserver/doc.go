@@ -1,0 +1,9 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package apiserver wires the generic Kubernetes API server to the API group
+// policy.portcullis.dev: scheme, storage, discovery, OpenAPI, and the parts of
+// the engine that its caller hands it.
+//
+// It does not start an etcd, make certificates, read flags or judge requests.
+package apiserver

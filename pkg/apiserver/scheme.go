@@ -1,0 +1,58 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
+)
+
+// NewScheme returns a scheme with every version of the API group and the meta
+// types that a generic API server expects beside them.
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	if err := install.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register the API group: %w", err)
+	}
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned,
+		&metav1.Status{},
+		&metav1.APIVersions{},
+		&metav1.APIGroupList{},
+		&metav1.APIGroup{},
+		&metav1.APIResourceList{},
+	)
+	return scheme, nil
+}
+
+// NewCodecs returns the codecs of a scheme.
+func NewCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
+	return serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON())
+}
+
+// withoutProtobuf serves a group whose types have no protobuf form. A client that
+// would rather have protobuf, and takes JSON too, is then answered in JSON
+// instead of being refused.
+type withoutProtobuf struct {
+	runtime.NegotiatedSerializer
+}
+
+// SupportedMediaTypes returns JSON and YAML.
+func (s withoutProtobuf) SupportedMediaTypes() []runtime.SerializerInfo {
+	all := s.NegotiatedSerializer.SupportedMediaTypes()
+	supported := make([]runtime.SerializerInfo, 0, len(all))
+	for _, info := range all {
+		if info.MediaType != runtime.ContentTypeProtobuf {
+			supported = append(supported, info)
+		}
+	}
+	return supported
+}

@@ -1,0 +1,158 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admissionpreview is the preview door: a virtual resource that is
+// answered on create and stored nowhere. It translates the question into a
+// request, candidate policies and a cluster view, and the verdict into a
+// status; what it says is what enforcement does, because both call the same
+// chain. It does not know how policies judge.
+package admissionpreview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+const (
+	maxPolicies = 1000
+	maxObjects  = 10000
+)
+
+// Judge judges a request with candidates laid over the stored policies, or with
+// the candidates alone.
+type Judge interface {
+	RunWith(ctx context.Context, candidates []*policy.Unit, stored bool, req *request.Request, view cluster.View) (verdict.Verdict, error)
+}
+
+var _ interface {
+	rest.Storage
+	rest.Scoper
+	rest.Creater
+	rest.SingularNameProvider
+} = (*REST)(nil)
+
+// REST answers previews. It is safe for concurrent use.
+type REST struct {
+	judge      Judge
+	view       func() cluster.View
+	candidates *Candidates
+}
+
+// NewREST returns the resource. It reads the cluster through what view returns
+// for each preview.
+func NewREST(judge Judge, view func() cluster.View, candidates *Candidates) *REST {
+	return &REST{judge: judge, view: view, candidates: candidates}
+}
+
+// New implements rest.Storage.
+func (r *REST) New() runtime.Object { return &policyapi.AdmissionPreview{} }
+
+// Destroy implements rest.Storage.
+func (r *REST) Destroy() {}
+
+// NamespaceScoped implements rest.Scoper.
+func (r *REST) NamespaceScoped() bool { return false }
+
+// GetSingularName implements rest.SingularNameProvider.
+func (r *REST) GetSingularName() string { return "admissionpreview" }
+
+// Create implements rest.Creater: it answers the preview. Faults of the
+// question are 422 with all field errors; a request that would be denied is an
+// answer and no error.
+func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation rest.ValidateObjectFunc, _ *metav1.CreateOptions) (runtime.Object, error) {
+	preview, ok := obj.(*policyapi.AdmissionPreview)
+	if !ok {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not an AdmissionPreview: %T", obj))
+	}
+	if createValidation != nil {
+		if err := createValidation(ctx, obj.DeepCopyObject()); err != nil {
+			return nil, err
+		}
+	}
+	question, errs := r.translate(ctx, &preview.Spec)
+	if len(errs) > 0 {
+		return nil, apierrors.NewInvalid(policyapi.SchemeGroupVersion().WithKind("AdmissionPreview").GroupKind(), preview.Name, errs)
+	}
+	stored := preview.Spec.StoredPolicies != policyapi.IgnoreStoredPolicies
+	answer, err := r.judge.RunWith(ctx, question.candidates, stored, question.request, question.view)
+	if err != nil {
+		return nil, apierrors.NewServiceUnavailable(err.Error())
+	}
+	preview.Status = status(question.request, &answer)
+	return preview, nil
+}
+
+// question is a preview, translated.
+type question struct {
+	request    *request.Request
+	candidates []*policy.Unit
+	view       cluster.View
+}
+
+// translate returns the question with all its faults at once.
+func (r *REST) translate(ctx context.Context, spec *policyapi.AdmissionPreviewSpec) (*question, field.ErrorList) {
+	path := field.NewPath("spec")
+	q := &question{view: r.view()}
+	var errs field.ErrorList
+
+	switch spec.StoredPolicies {
+	case policyapi.IncludeStoredPolicies, policyapi.IgnoreStoredPolicies:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("storedPolicies"), spec.StoredPolicies,
+			[]policyapi.StoredPolicies{policyapi.IncludeStoredPolicies, policyapi.IgnoreStoredPolicies}))
+	}
+	if len(spec.Cluster) > 0 {
+		view, viewErrs := overlayView(q.view, spec.Cluster, path.Child("cluster"))
+		errs = append(errs, viewErrs...)
+		if view != nil {
+			q.view = view
+		}
+	}
+	units, unitErrs := r.candidates.decode(ctx, spec.Policies, path.Child("policies"))
+	q.candidates = units
+	errs = append(errs, unitErrs...)
+
+	if spec.Request == nil {
+		return q, append(errs, field.Required(path.Child("request"), "say which request to judge, an object at least"))
+	}
+	req, requestErrs := translateRequest(ctx, spec.Request, q.view, path.Child("request"))
+	q.request = req
+	return q, append(errs, requestErrs...)
+}
+
+func overlayView(base cluster.View, raw []runtime.RawExtension, path *field.Path) (cluster.View, field.ErrorList) {
+	if len(raw) > maxObjects {
+		return nil, field.ErrorList{field.TooMany(path, len(raw), maxObjects)}
+	}
+	objects, errs := decodeObjects(raw, path)
+	if len(errs) > 0 {
+		return nil, errs
+	}
+	view, err := overlay.New(base, objects)
+	if err != nil {
+		var faults overlay.Errors
+		if errors.As(err, &faults) {
+			return nil, faults.At(path)
+		}
+		return nil, field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+	}
+	return view, nil
+}
+
+var _ Judge = (*chain.Chain)(nil)

@@ -1,0 +1,139 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionpreview
+
+import (
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/net"
+
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// status says what the API server would answer.
+func status(req *request.Request, answer *verdict.Verdict) policyapi.AdmissionPreviewStatus {
+	out := policyapi.AdmissionPreviewStatus{
+		Allowed:          answer.Allowed,
+		Result:           answer.ForbiddenStatus(groupResource(req), displayName(req)),
+		Warnings:         headers(answer.Warnings),
+		AuditAnnotations: answer.AuditAnnotations,
+		Evaluations:      make([]policyapi.Evaluation, 0, len(answer.Evaluations)),
+	}
+	if req.Object != nil {
+		out.Object = &runtime.RawExtension{Object: req.Object}
+	}
+	for i := range answer.Evaluations {
+		out.Evaluations = append(out.Evaluations, evaluation(&answer.Evaluations[i]))
+	}
+	return out
+}
+
+func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
+	out := policyapi.Evaluation{
+		Policy:     policyapi.PolicyReference(in.Policy),
+		Binding:    in.Binding,
+		Phase:      "Validate",
+		Outcome:    outcome(in.Outcome),
+		Rule:       in.Finding.Rule,
+		Expression: in.Finding.Expression,
+		Message:    in.Finding.Message,
+	}
+	if in.Param != nil {
+		param := policyapi.ObjectReference(*in.Param)
+		out.Param = &param
+	}
+	return out
+}
+
+func outcome(in verdict.Outcome) policyapi.EvaluationOutcome {
+	switch in {
+	case verdict.Passed:
+		return policyapi.OutcomeAllowed
+	case verdict.Denied:
+		return policyapi.OutcomeDenied
+	case verdict.Warned:
+		return policyapi.OutcomeWarned
+	case verdict.Audited:
+		return policyapi.OutcomeAudited
+	case verdict.Skipped:
+		return policyapi.OutcomeSkipped
+	case verdict.Failed:
+		return policyapi.OutcomeError
+	}
+	return policyapi.OutcomeError
+}
+
+// displayName is the name that a denial shows, as extractResourceName of
+// k8s.io/apiserver/pkg/admission derives it.
+func displayName(req *request.Request) string {
+	if req.Name != "" {
+		return req.Name
+	}
+	if req.Object != nil {
+		if name := req.Object.GetName(); name != "" {
+			return name
+		}
+		if name := req.Object.GetGenerateName(); name != "" {
+			return name
+		}
+	}
+	return "Unknown"
+}
+
+func groupResource(req *request.Request) schema.GroupResource {
+	return req.RequestResource.GroupResource()
+}
+
+const (
+	maxWarningRunes    = 4 * 1024 // of all warnings of a response together
+	cutWarningsToRunes = 256      // each, when all together are too long
+	warningCode        = 299
+)
+
+// headers returns those warnings that reach a client, as the recorder of
+// k8s.io/apiserver/pkg/endpoints/filters/warning.go sends them: each text once,
+// none with characters that a header cannot carry, and all of them cut when
+// together they are too long.
+func headers(warnings []string) []string {
+	seen := map[string]bool{}
+	var distinct []string
+	for _, text := range warnings {
+		if text != "" && !seen[text] {
+			seen[text] = true
+			distinct = append(distinct, text)
+		}
+	}
+	sent, total := send(distinct, maxWarningRunes)
+	if total > maxWarningRunes {
+		sent, _ = send(distinct, cutWarningsToRunes)
+	}
+	return sent
+}
+
+// send cuts each text to limit runes and stops when the response is full. It
+// returns the number of runes that would have been sent in all.
+func send(texts []string, limit int) (sent []string, total int) {
+	full := 0
+	for _, text := range texts {
+		runes := utf8.RuneCountInString(text)
+		if runes > limit && limit == cutWarningsToRunes {
+			text, runes = string([]rune(text)[:limit]), limit
+		}
+		if _, err := net.NewWarningHeader(warningCode, "", text); err != nil {
+			continue
+		}
+		total += runes
+		if full >= maxWarningRunes {
+			continue
+		}
+		full += runes
+		sent = append(sent, text)
+	}
+	return sent, total
+}

@@ -1,0 +1,137 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admissionreview is the direct review door: AdmissionReviews in,
+// AdmissionReviews out, over HTTPS on a path of its own. It only translates; it
+// does not know where policies come from or how they judge.
+package admissionreview
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/klog/v2"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+const (
+	// MaxBodyBytes bounds a review: twice the largest object that etcd takes,
+	// old and new, with room for the envelope and for escapes.
+	MaxBodyBytes = 16 << 20
+	// maxDuration bounds the judging of one review, whatever the caller allows.
+	// Webhooks of an API server time out after 30 s at most.
+	maxDuration = 30 * time.Second
+	// answerMargin is what is kept of the caller's time for the answer.
+	answerMargin = 500 * time.Millisecond
+)
+
+// Judge judges requests with the stored policies. An error means that the
+// request must not be admitted.
+type Judge interface {
+	Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error)
+}
+
+// Handler answers POSTed AdmissionReviews of admission.k8s.io/v1. It expects
+// that callers have been authenticated and authorized. It is safe for
+// concurrent use.
+type Handler struct {
+	judge Judge
+	view  func() cluster.View
+}
+
+// NewHandler returns a door to judge, which reads the cluster through what view
+// returns for each review.
+func NewHandler(judge Judge, view func() cluster.View) *Handler {
+	return &Handler{judge: judge, view: view}
+}
+
+// ServeHTTP implements http.Handler. What cannot be judged is answered with an
+// HTTP error, on which the caller applies the failurePolicy of its webhook
+// registration.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		fail(w, http.StatusMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
+		return
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if errors.As(err, &tooLarge) {
+			fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", MaxBodyBytes))
+			return
+		}
+		fail(w, http.StatusBadRequest, fmt.Errorf("reading the body: %w", err))
+		return
+	}
+	req, err := decode(body)
+	if err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("not a usable AdmissionReview: %w", err))
+		return
+	}
+	ctx, cancel := withDeadline(r.Context())
+	defer cancel()
+	answer, err := h.judge.Run(ctx, req, h.view())
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	write(w, http.StatusOK, review(req, &answer))
+}
+
+// withDeadline leaves time to answer before the caller gives up. The generic
+// server has turned ?timeout= into the deadline of ctx.
+func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithTimeout(ctx, maxDuration)
+	}
+	left := time.Until(deadline)
+	return context.WithTimeout(ctx, min(left-min(answerMargin, left/5), maxDuration))
+}
+
+func decode(body []byte) (*request.Request, error) {
+	var in admissionv1.AdmissionReview
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
+		return nil, err
+	}
+	if got := in.GroupVersionKind(); got != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
+		return nil, fmt.Errorf("got apiVersion %q and kind %q, want %s AdmissionReview", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
+	}
+	if in.Request == nil {
+		return nil, errors.New("request: required")
+	}
+	return request.FromReview(in.Request)
+}
+
+func fail(w http.ResponseWriter, code int32, err error) {
+	status := apierrors.NewGenericServerResponse(int(code), "post", admissionv1.Resource("admissionreviews"), "", err.Error(), 0, true).Status()
+	status.Message = err.Error()
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	write(w, int(code), &status)
+}
+
+func write(w http.ResponseWriter, code int, body any) {
+	encoded, err := json.Marshal(body)
+	if err != nil { // unreachable: all types marshal
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	if _, err := w.Write(encoded); err != nil {
+		klog.V(4).InfoS("The caller did not wait for the answer", "err", err)
+	}
+}

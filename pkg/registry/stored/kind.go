@@ -1,0 +1,116 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stored
+
+import (
+	"fmt"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Category is carried by every listable kind, so that one word lists them all.
+const Category = "portcullis"
+
+// Kind is one row of the table: all that sets one stored kind apart.
+type Kind struct {
+	// Resource and Singular are the names in paths and on the command line.
+	Resource, Singular string
+	ShortNames         []string
+	// Home is the version under which users know the kind from elsewhere.
+	Home       schema.GroupVersion
+	Namespaced bool
+
+	// New and NewList make empty objects of the internal version.
+	New, NewList func() runtime.Object
+
+	// Spec is what the user writes; a change of it is a new generation.
+	Spec Part
+	// Status is what the server writes. A kind without one leaves it nil and gets
+	// no status subresource.
+	Status *Part
+
+	Validate             func(obj runtime.Object) field.ErrorList
+	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
+	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
+
+	// Columns and Cells are the table that kubectl get shows. Every row of Cells
+	// has one cell for each column.
+	Columns []metav1.TableColumnDefinition
+	Cells   func(obj runtime.Object) ([]any, error)
+}
+
+// Part is one half of an object: its spec or its status.
+type Part struct {
+	copy  func(to, from runtime.Object)
+	equal func(a, b runtime.Object) bool
+}
+
+// PartOf makes a Part of the field that the function points to. Objects of
+// another type are left as they are and equal nothing; validation refuses them.
+func PartOf[T runtime.Object, F any](of func(T) *F) Part {
+	return Part{
+		copy: func(to, from runtime.Object) {
+			target, ok := to.(T)
+			source, same := from.(T)
+			if ok && same {
+				*of(target) = *of(source)
+			}
+		},
+		equal: func(a, b runtime.Object) bool {
+			left, ok := a.(T)
+			right, same := b.(T)
+			return ok && same && apiequality.Semantic.DeepEqual(of(left), of(right))
+		},
+	}
+}
+
+// Validation makes a typed validation function one of the table.
+func Validation[T runtime.Object](check func(T) field.ErrorList) func(runtime.Object) field.ErrorList {
+	return func(obj runtime.Object) field.ErrorList {
+		typed, err := as[T](obj)
+		if err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		return check(typed)
+	}
+}
+
+// UpdateValidation makes a typed validation function of a change one of the
+// table.
+func UpdateValidation[T runtime.Object](check func(obj, old T) field.ErrorList) func(obj, old runtime.Object) field.ErrorList {
+	return func(obj, old runtime.Object) field.ErrorList {
+		typed, err := as[T](obj)
+		if err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		typedOld, err := as[T](old)
+		if err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		return check(typed, typedOld)
+	}
+}
+
+// Cells makes a typed function of table cells one of the table.
+func Cells[T runtime.Object](cells func(T) []any) func(runtime.Object) ([]any, error) {
+	return func(obj runtime.Object) ([]any, error) {
+		typed, err := as[T](obj)
+		if err != nil {
+			return nil, err
+		}
+		return cells(typed), nil
+	}
+}
+
+func as[T runtime.Object](obj runtime.Object) (T, error) {
+	typed, ok := obj.(T)
+	if !ok {
+		return typed, fmt.Errorf("object is a %T, want a %T", obj, typed)
+	}
+	return typed, nil
+}

@@ -1,0 +1,141 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package stored
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/registry/rest"
+	"k8s.io/apiserver/pkg/storage/names"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+)
+
+var (
+	_ rest.RESTCreateStrategy  = strategy{}
+	_ rest.RESTUpdateStrategy  = strategy{}
+	_ rest.RESTDeleteStrategy  = strategy{}
+	_ rest.ResetFieldsStrategy = strategy{}
+	_ rest.RESTUpdateStrategy  = statusStrategy{}
+	_ rest.ResetFieldsStrategy = statusStrategy{}
+)
+
+// strategy guards the writes of one kind. Its rules are those of the strategies
+// under k8s.io/kubernetes/pkg/registry/admissionregistration.
+type strategy struct {
+	runtime.ObjectTyper
+	names.NameGenerator
+	kind Kind
+}
+
+// NamespaceScoped says whether objects of the kind live in namespaces.
+func (s strategy) NamespaceScoped() bool { return s.kind.Namespaced }
+
+// AllowCreateOnUpdate refuses to create an object by writing to its name.
+func (strategy) AllowCreateOnUpdate(context.Context) bool { return false }
+
+// AllowUnconditionalUpdate asks every update for the resourceVersion it is based on.
+func (strategy) AllowUnconditionalUpdate(context.Context) bool { return false }
+
+// Canonicalize leaves objects as they are.
+func (strategy) Canonicalize(runtime.Object) {}
+
+// PrepareForCreate drops a status that the user sent and starts at generation 1.
+func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
+	if s.kind.Status != nil {
+		s.kind.Status.copy(obj, s.kind.New())
+	}
+	if created, err := meta.Accessor(obj); err == nil {
+		created.SetGeneration(1)
+	}
+}
+
+// PrepareForUpdate keeps the stored status and counts a changed spec as a new
+// generation.
+func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	if s.kind.Status != nil {
+		s.kind.Status.copy(obj, old)
+	}
+	updated, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	existing, err := meta.Accessor(old)
+	if err != nil {
+		return
+	}
+	if !s.kind.Spec.equal(obj, old) {
+		updated.SetGeneration(existing.GetGeneration() + 1)
+	}
+}
+
+// Validate checks a new object.
+func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
+	return s.kind.Validate(obj)
+}
+
+// ValidateUpdate checks an object against the one it replaces.
+func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.kind.ValidateUpdate(obj, old)
+}
+
+// WarningsOnCreate has none to give.
+func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate has none to give.
+func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
+}
+
+// GetResetFields names the fields that a write of the object does not own.
+func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	if s.kind.Status == nil {
+		return nil
+	}
+	return resetFields("status")
+}
+
+// statusStrategy guards the writes of the status subresource.
+type statusStrategy struct {
+	strategy
+}
+
+// PrepareForUpdate keeps the stored spec and metadata.
+func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	s.kind.Spec.copy(obj, old)
+	updated, err := meta.Accessor(obj)
+	if err != nil {
+		return
+	}
+	existing, err := meta.Accessor(old)
+	if err != nil {
+		return
+	}
+	metav1.ResetObjectMetaForStatus(updated, existing)
+}
+
+// ValidateUpdate checks the status alone.
+func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	return s.kind.ValidateStatusUpdate(obj, old)
+}
+
+// GetResetFields names the fields that a write of the status does not own.
+func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	return resetFields("spec", "metadata")
+}
+
+func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
+	set := fieldpath.NewSet()
+	for _, name := range names {
+		set.Insert(fieldpath.MakePathOrDie(name))
+	}
+	return map[fieldpath.APIVersion]*fieldpath.Set{
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): set,
+	}
+}

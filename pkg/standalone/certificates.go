@@ -1,0 +1,122 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package standalone
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/klog/v2"
+)
+
+const (
+	authorityLifetime = 10 * 365 * 24 * time.Hour
+	leafLifetime      = 365 * 24 * time.Hour
+)
+
+// certificates are all the certificates of a standalone server. The API server
+// and etcd have an authority each: a client of the API server, the administrator
+// included, can therefore not speak to etcd past the API server.
+type certificates struct {
+	ca      *keyPair
+	serving *keyPair
+	admin   *keyPair
+	etcd    etcdCertificates
+}
+
+// etcdCertificates identify the embedded etcd server and its only client.
+type etcdCertificates struct {
+	ca     *keyPair
+	server *keyPair
+	client *keyPair
+}
+
+// ensureCertificates returns the certificates kept in dir. Those that are absent,
+// unreadable, near their end, or not for names are made anew.
+func ensureCertificates(ctx context.Context, dir string, names []string, now time.Time) (*certificates, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create directory for certificates: %w", err)
+	}
+	e := ensurer{dir: dir, now: now}
+	certs := &certificates{}
+	certs.ca = e.ensure(ctx, "ca", certificateSpec{commonName: "portcullis-ca"}, nil)
+	certs.serving = e.ensure(ctx, "serving", certificateSpec{
+		commonName: "portcullis-apiserver", usage: x509.ExtKeyUsageServerAuth, names: names,
+	}, certs.ca)
+	certs.admin = e.ensure(ctx, "admin", certificateSpec{
+		commonName: administrator, organization: user.SystemPrivilegedGroup, usage: x509.ExtKeyUsageClientAuth,
+	}, certs.ca)
+
+	certs.etcd.ca = e.ensure(ctx, "etcd-ca", certificateSpec{commonName: "portcullis-etcd-ca"}, nil)
+	certs.etcd.server = e.ensure(ctx, "etcd-server", certificateSpec{
+		commonName: "portcullis-etcd", usage: x509.ExtKeyUsageServerAuth, names: []string{etcdHost},
+	}, certs.etcd.ca)
+	certs.etcd.client = e.ensure(ctx, "etcd-client", certificateSpec{
+		commonName: "portcullis-apiserver", usage: x509.ExtKeyUsageClientAuth,
+	}, certs.etcd.ca)
+	return certs, e.err
+}
+
+// ensurer keeps the first error, so that a list of certificates reads as a list.
+// After an error it does nothing more.
+type ensurer struct {
+	dir string
+	now time.Time
+	err error
+}
+
+// ensure returns the pair called name when it still is what spec asks for, and
+// makes it anew otherwise. A nil issuer asks for an authority.
+func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec, issuer *keyPair) *keyPair {
+	if e.err != nil {
+		return nil
+	}
+	base := filepath.Join(e.dir, name)
+	pair, err := loadKeyPair(base)
+	if err == nil {
+		err = spec.check(pair.cert, issuer, e.now)
+	}
+	if err == nil {
+		return pair
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		klog.FromContext(ctx).Info("Making a certificate anew", "file", base+certSuffix, "reason", err.Error())
+	}
+	pair, err = spec.issue(base, issuer, e.now)
+	if err == nil {
+		err = pair.save()
+	}
+	if err != nil {
+		e.err = fmt.Errorf("certificate %s: %w", base+certSuffix, err)
+		return nil
+	}
+	return pair
+}
+
+// servingNames are the names and addresses under which clients may call a server
+// bound to ip.
+func servingNames(ip net.IP) []string {
+	names := []string{"localhost", "127.0.0.1", net.IPv6loopback.String()}
+	if !ip.IsUnspecified() && !slices.Contains(names, ip.String()) {
+		names = append(names, ip.String())
+	}
+	// A host without a usable name is still reached by address.
+	host, err := os.Hostname()
+	host = strings.ToLower(host)
+	if err == nil && len(validation.IsDNS1123Subdomain(host)) == 0 && !slices.Contains(names, host) {
+		names = append(names, host)
+	}
+	return names
+}
