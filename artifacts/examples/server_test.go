@@ -19,19 +19,23 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 	"github.com/portcullis-dev/portcullis/pkg/generated/clientset/versioned"
 	"github.com/portcullis-dev/portcullis/test/integration/harness"
 )
 
 // One server answers for all examples: previews and dry runs leave nothing
-// behind.
+// behind, and the quickstart, which does, is the last.
 func TestServer(t *testing.T) {
-	config := harness.Start(t).Config
+	config := harness.Start(t, harness.WithConfig(func(c *apiserver.Config) error {
+		return c.AddOfflineEngine(filepath.Join(quickstart, objectsFolder))
+	})).Config
 	examples := mustLoadExamples(t)
 	t.Run("cases", func(t *testing.T) { runCases(t, examples, previewJudge(t, config)) })
-	t.Run("quickstart preview", func(t *testing.T) { testQuickstartPreview(t, examples, config) })
-	t.Run("policies", func(t *testing.T) { testPoliciesAreAccepted(t, examples, newWriter(t, config)) })
-	t.Run("refused", func(t *testing.T) { testRefusals(t, examples, newWriter(t, config)) })
+	dryRun := newWriter(t, config, metav1.DryRunAll)
+	t.Run("policies", func(t *testing.T) { testPoliciesAreAccepted(t, examples, dryRun) })
+	t.Run("refused", func(t *testing.T) { testRefusals(t, examples, dryRun) })
+	t.Run(quickstart, func(t *testing.T) { testQuickstart(t, config) })
 }
 
 // previewJudge judges by a preview with nothing but the example.
@@ -56,27 +60,6 @@ func previewJudge(t *testing.T, config *rest.Config) judgeFunc {
 			t.Fatal(err)
 		}
 		return answer.Status
-	}
-}
-
-// The preview of the quickstart finds its policies and its namespace in the
-// server; here they come with it.
-func testQuickstartPreview(t *testing.T, examples []example, config *rest.Config) {
-	t.Helper()
-	var preview v1alpha1.AdmissionPreview
-	unmarshalFile(t, filepath.Join(quickstart, previewFile), &preview)
-	judge := previewJudge(t, config)
-	for _, ex := range examples {
-		if ex.name != quickstart {
-			continue
-		}
-		for _, c := range ex.cases {
-			if c.want.Allowed {
-				continue
-			}
-			c.request = *preview.Spec.Request
-			compare(t, judge(t, ex, c), c.want)
-		}
 	}
 }
 
@@ -114,16 +97,16 @@ func testRefusals(t *testing.T, examples []example, write writer) {
 }
 
 // writer asks the server to create an object of our group, given as JSON, with
-// strict field validation, and to store nothing.
+// strict field validation.
 type writer func(ctx context.Context, object []byte) error
 
-func newWriter(t *testing.T, config *rest.Config) writer {
+func newWriter(t *testing.T, config *rest.Config, dryRun ...string) writer {
 	t.Helper()
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	options := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldValidation: metav1.FieldValidationStrict}
+	options := metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict}
 	return func(ctx context.Context, object []byte) error {
 		var u unstructured.Unstructured
 		if err := u.UnmarshalJSON(object); err != nil {

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package harness runs a standalone Portcullis server inside a test: a real etcd,
-// real certificates and real HTTPS on free loopback ports.
+// real certificates, real HTTPS on free loopback ports, and the engine.
 //
 // It holds no assertions and does not know what a test is about.
 package harness
@@ -39,6 +39,11 @@ func WithDataDir(dir string) Option {
 	return func(s *Server) { s.DataDir = dir }
 }
 
+// WithObjects gives policies the manifests below dir to read.
+func WithObjects(dir string) Option {
+	return func(s *Server) { s.objects = dir }
+}
+
 // WithConfig lets the test change the configuration before it is completed.
 func WithConfig(configure func(*apiserver.Config) error) Option {
 	return func(s *Server) { s.configure = append(s.configure, configure) }
@@ -55,6 +60,7 @@ type Server struct {
 	// Etcd reaches the etcd server behind the API.
 	Etcd storagebackend.TransportConfig
 
+	objects   string
 	configure []func(*apiserver.Config) error
 	stop      func(testing.TB)
 }
@@ -145,6 +151,9 @@ func (s *Server) newServer(env *standalone.Environment) (*apiserver.Server, erro
 		Etcd:        env.Etcd,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := config.AddOfflineEngine(s.objects); err != nil {
 		return nil, err
 	}
 	for _, configure := range s.configure {

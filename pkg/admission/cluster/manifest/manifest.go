@@ -19,6 +19,9 @@ import (
 // MaxDepth is how deep the mappings and lists of a document may be nested.
 const MaxDepth = 256
 
+// maxFaults is how many faults of a manifest are reported.
+const maxFaults = 100
+
 // Position is a place in a manifest. Documents and lines count from 1; only
 // documents with content count.
 type Position struct {
@@ -59,7 +62,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // are replaced by their items, empty documents are passed over. Keys that are
 // set twice, text that is not UTF-8, documents nested deeper than MaxDepth and
 // documents that are no objects are errors. The error joins an *Error for each
-// fault; all broken documents are reported, and no object is returned then.
+// fault; all broken documents are reported, up to a hundred faults, and no
+// object is returned then.
 func Decode(data []byte) ([]*unstructured.Unstructured, error) {
 	objects, err := Read(data)
 	if err != nil {
@@ -82,6 +86,10 @@ func Read(data []byte) ([]Object, error) {
 	var objects []Object
 	var faults []error
 	for _, doc := range split(data) {
+		if len(faults) >= maxFaults {
+			faults = append(faults, doc.fault(doc.line, errors.New("not read: there are too many faults before it")))
+			break
+		}
 		value, err := doc.decode()
 		if err != nil {
 			faults = append(faults, err)

@@ -5,6 +5,7 @@ package manifest_test
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -94,6 +95,16 @@ func TestDecodeErrors(t *testing.T) {
 			in:   "kind: A\nkind: B\nspec: {a: 1, a: 2}\n",
 			want: "document 1, line 2: key \"kind\" is set twice; keep one of them\n" +
 				"document 1, line 3: key \"a\" is set twice; keep one of them",
+		},
+		{
+			name: "many keys twice",
+			in:   "kind: A\n" + strings.Repeat("kind: A\n", 12),
+			want: twice(2, 11) + "document 1, line 1: broken YAML: and 2 more faults",
+		},
+		{
+			name: "many broken documents",
+			in:   strings.Repeat("---\na: [\n", 200),
+			want: broken(100) + "document 101, line 202: not read: there are too many faults before it",
 		},
 		{
 			name: "key twice in two types",
@@ -205,6 +216,22 @@ func TestDecodeErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+func twice(from, to int) string {
+	var text strings.Builder
+	for line := from; line <= to; line++ {
+		fmt.Fprintf(&text, "document 1, line %d: key \"kind\" is set twice; keep one of them\n", line)
+	}
+	return text.String()
+}
+
+func broken(documents int) string {
+	var text strings.Builder
+	for number := range documents {
+		fmt.Fprintf(&text, "document %d, line %d: broken YAML: did not find expected node content\n", number+1, 2*number+2)
+	}
+	return text.String()
 }
 
 func TestReadPositions(t *testing.T) {

@@ -17,8 +17,12 @@ import (
 	"go.yaml.in/yaml/v2" // as sigs.k8s.io/yaml has it: YAML 1.1, with "yes" and "no"
 )
 
-// maxAliased bounds by how many bytes aliases may make a document larger.
-const maxAliased = 16 << 20
+const (
+	// maxAliased bounds by how many bytes aliases may make a document larger.
+	maxAliased = 16 << 20
+	// maxFaultsOfDocument is how many faults of one document are reported.
+	maxFaultsOfDocument = 10
+)
 
 func (d *document) decodeYAML() (any, error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(d.text))
@@ -47,6 +51,9 @@ func (d *document) yamlFault(err error) error {
 	messages := []string{err.Error()}
 	if typeErr := (*yaml.TypeError)(nil); errors.As(err, &typeErr) {
 		messages = typeErr.Errors
+	}
+	if more := len(messages) - maxFaultsOfDocument; more > 0 {
+		messages = append(messages[:maxFaultsOfDocument:maxFaultsOfDocument], fmt.Sprintf("and %d more faults", more))
 	}
 	var faults []error
 	for _, message := range messages {

@@ -19,6 +19,9 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
 )
 
+// maxFaults is how many faults are reported.
+const maxFaults = 100
+
 // limits bound what Load reads.
 type limits struct {
 	fileBytes  int64
@@ -37,8 +40,8 @@ func defaultLimits() limits {
 // whose names begin with a dot are passed over, which makes a mounted ConfigMap
 // a valid dir. With an empty dir the cluster has no objects of its own.
 //
-// All faults are reported at once, one a line, with file, document and line. A
-// file has at most 16 MiB, and all together have at most 256 MiB, 10,000 files
+// All faults, up to a hundred, are reported at once, one a line, with file,
+// document and line. A file has at most 16 MiB, and all together have at most 256 MiB, 10,000 files
 // and 100,000 objects.
 func Load(dir string) (*View, error) {
 	if dir == "" {
@@ -60,6 +63,9 @@ func load(dir string, bounds limits) (*View, error) {
 	view, err := New(l.objects)
 	if err != nil {
 		l.report(err)
+	}
+	if more := len(l.faults) - maxFaults; more > 0 {
+		l.faults = append(l.faults[:maxFaults], fmt.Errorf("%s: and %d more faults", dir, more))
 	}
 	if len(l.faults) > 0 {
 		return nil, errors.Join(l.faults...)

@@ -6,6 +6,7 @@ package offline_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -123,7 +124,7 @@ func TestLoadErrors(t *testing.T) {
 	tests := []struct {
 		name  string
 		files map[string]string
-		want  []string // each begins with the file below the directory
+		want  []string // each begins with a file below DIR, or with DIR
 	}{
 		{
 			name: "all broken files at once",
@@ -170,6 +171,12 @@ func TestLoadErrors(t *testing.T) {
 			},
 		},
 		{
+			name:  "many faults",
+			files: map[string]string{"a.yaml": strings.Repeat("---\n{apiVersion: v1, kind: A, metadata: {name: a}}\n", 101)},
+			want: append(strings.Split(unknown(100), "\n")[:100],
+				"DIR: and 1 more faults"),
+		},
+		{
 			name:  "nested too deep",
 			files: map[string]string{strings.Repeat("d/", 33) + "a.yaml": ""},
 			want:  []string{strings.Repeat("d/", 32) + "d: directories are nested more than 32 levels deep; move the manifests up"},
@@ -184,13 +191,24 @@ func TestLoadErrors(t *testing.T) {
 			}
 			var want []string
 			for _, line := range test.want {
-				want = append(want, dir+"/"+strings.ReplaceAll(line, "DIR", dir))
+				if !strings.HasPrefix(line, "DIR") {
+					line = "DIR/" + line
+				}
+				want = append(want, strings.ReplaceAll(line, "DIR", dir))
 			}
 			if got, want := err.Error(), strings.Join(want, "\n"); got != want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, want)
 			}
 		})
 	}
+}
+
+func unknown(documents int) string {
+	var text strings.Builder
+	for number := range documents {
+		fmt.Fprintf(&text, "a.yaml: document %d, line %d: kind: Not found: \"A\": no such kind in v1; add its CustomResourceDefinition\n", number+1, 2*number+2)
+	}
+	return text.String()
 }
 
 func TestLoadUnreadable(t *testing.T) {
