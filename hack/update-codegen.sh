@@ -36,7 +36,8 @@ rm -rf pkg/generated
 "${bin}/conversion-gen" --go-header-file "${header}" --output-file zz_generated.conversion.go "${served}"
 "${bin}/applyconfiguration-gen" --go-header-file "${header}" \
   --output-dir pkg/generated/applyconfiguration --output-pkg "${generated}/applyconfiguration" \
-  --external-applyconfigurations k8s.io/api/admissionregistration/v1.ValidatingAdmissionPolicySpec:k8s.io/client-go/applyconfigurations/admissionregistration/v1 \
+  --external-applyconfigurations "$(printf 'k8s.io/api/admissionregistration/v1.%s:k8s.io/client-go/applyconfigurations/admissionregistration/v1,' \
+    ValidatingAdmissionPolicySpec ValidatingAdmissionPolicyStatus ValidatingAdmissionPolicyBindingSpec | sed 's/,$//')" \
   "${served}"
 "${bin}/client-gen" --go-header-file "${header}" --clientset-name versioned --input-base "" --input "${served}" \
   --output-dir pkg/generated/clientset --output-pkg "${generated}/clientset" \

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -225,6 +226,7 @@ func TestBindingMatches(t *testing.T) {
 	b := &policy.Unit{
 		ID: policy.ID{Kind: "ToyBinding", Name: "b"},
 		Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(&admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
 			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{{
 				ResourceNames: []string{"nginx-1"},
 				RuleWithOperations: admissionregistrationv1.RuleWithOperations{

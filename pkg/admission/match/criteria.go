@@ -39,8 +39,8 @@ func Compile(resources *admissionregistrationv1.MatchResources) *Criteria {
 	}
 	return &Criteria{
 		compiled:   true,
-		namespaces: compileSelector(resources.NamespaceSelector),
-		objects:    compileSelector(resources.ObjectSelector),
+		namespaces: compileSelector("namespace", resources.NamespaceSelector),
+		objects:    compileSelector("object", resources.ObjectSelector),
 		// Only defaulting makes Equivalent of an absent matchPolicy.
 		equivalent:    resources.MatchPolicy != nil && *resources.MatchPolicy != admissionregistrationv1.Exact,
 		excludes:      compileRules(resources.ExcludeResourceRules),

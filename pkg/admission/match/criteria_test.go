@@ -62,6 +62,8 @@ func TestMatches(t *testing.T) {
 	badSelector := func(r *admissionregistrationv1.MatchResources) {
 		r.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Around"}}}
 	}
+	noSelector := resources("", "v1", "pods")
+	noSelector.ObjectSelector = nil
 	isExact := func(r *admissionregistrationv1.MatchResources) {
 		exact := admissionregistrationv1.Exact
 		r.MatchPolicy = &exact
@@ -102,7 +104,9 @@ func TestMatches(t *testing.T) {
 		"a new namespace with its own labels":   {resources("", "v1", "namespaces", onlyProd), production, "/v1, Resource=namespaces /v1, Kind=Namespace", ""},
 		"a cluster-scoped object":               {resources("", "v1", "nodes", onlyProd), node, "/v1, Resource=nodes /v1, Kind=Node", ""},
 		"a selector that cannot be parsed":      {resources("", "v1", "pods", badSelector), pod, "", `Internal error occurred: "Around" is not a valid label selector operator`},
-		"no rule, and a bad selector":           {resources("", "v1", "services", badSelector), pod, "", ""},
+		"a selector without defaults": {noSelector, pod, "",
+			"Internal error occurred: a nil object selector was passed, please ensure selectors are initialized properly"},
+		"no rule, and a bad selector": {resources("", "v1", "services", badSelector), pod, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			under, matched, err := match.Compile(test.resources).Matches(t.Context(), request.New(test.request), newWorld())

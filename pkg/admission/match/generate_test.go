@@ -97,8 +97,6 @@ func (g generator) selector() *metav1.LabelSelector {
 		return in("Around", "env", "prod")
 	case 7:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"no/label/key": "x"}}
-	case 8:
-		return nil
 	}
 }
 

@@ -6,6 +6,7 @@ package match
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,8 +26,13 @@ type selector struct {
 
 func everything() selector { return selector{labels: labels.Everything()} }
 
-// compileSelector follows LabelSelectorAsSelector: nil selects nothing.
-func compileSelector(source *metav1.LabelSelector) selector {
+// compileSelector parses source. Only an object without defaults has no
+// selector; that is an error, with the text of
+// k8s.io/apiserver/pkg/admission/plugin/policy/generic/policy_matcher.go.
+func compileSelector(name string, source *metav1.LabelSelector) selector {
+	if source == nil {
+		return selector{err: fmt.Errorf("a nil %s selector was passed, please ensure selectors are initialized properly", name)}
+	}
 	parsed, err := metav1.LabelSelectorAsSelector(source)
 	return selector{labels: parsed, err: err}
 }

@@ -6,6 +6,8 @@ package request
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -34,13 +36,13 @@ func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
 		User:        User(&review.UserInfo),
 	}
 	if fields.UID == "" {
-		return nil, errors.New("request.uid: required")
+		return nil, errors.New("request.uid: required: set a text that no other request has")
 	}
 	if fields.Kind.Kind == "" || fields.Kind.Version == "" {
-		return nil, errors.New("request.kind: version and kind are required")
+		return nil, errors.New(`request.kind: version and kind are required, as in {"group":"apps","version":"v1","kind":"Deployment"}`)
 	}
 	if fields.Resource.Resource == "" || fields.Resource.Version == "" {
-		return nil, errors.New("request.resource: version and resource are required")
+		return nil, errors.New(`request.resource: version and resource are required, as in {"group":"apps","version":"v1","resource":"deployments"}`)
 	}
 	if err := CheckOperation(fields.Operation); err != nil {
 		return nil, fmt.Errorf("request.operation: %w", err)
@@ -104,11 +106,29 @@ func checked(object *unstructured.Unstructured) (*unstructured.Unstructured, err
 	if !ok {
 		return nil, errors.New("metadata: must be a JSON object")
 	}
-	var decoded metav1.ObjectMeta
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &decoded); err != nil {
-		return nil, fmt.Errorf("metadata: %w", err)
+	if err := checkMetadata(content); err != nil {
+		return nil, err
 	}
 	return object, nil
+}
+
+// checkMetadata names the field that is at fault, which the converter does not.
+func checkMetadata(content map[string]any) error {
+	err := convertMetadata(content)
+	if err == nil {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(content)) {
+		if err := convertMetadata(map[string]any{key: content[key]}); err != nil {
+			return fmt.Errorf("metadata.%s: %w", key, err)
+		}
+	}
+	return fmt.Errorf("metadata: %w", err)
+}
+
+func convertMetadata(content map[string]any) error {
+	var decoded metav1.ObjectMeta
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, &decoded)
 }
 
 // User returns the user of a review or preview.

@@ -19,7 +19,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
@@ -70,7 +69,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes", MaxBodyBytes))
+			fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes: exclude objects of that size in the webhook registration", MaxBodyBytes))
 			return
 		}
 		fail(w, http.StatusBadRequest, fmt.Errorf("reading the body: %w", err))
@@ -102,22 +101,8 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(left-min(answerMargin, left/5), maxDuration))
 }
 
-func decode(body []byte) (*request.Request, error) {
-	var in admissionv1.AdmissionReview
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
-		return nil, err
-	}
-	if got := in.GroupVersionKind(); got != admissionv1.SchemeGroupVersion.WithKind("AdmissionReview") {
-		return nil, fmt.Errorf("got apiVersion %q and kind %q, want %s AdmissionReview", in.APIVersion, in.Kind, admissionv1.SchemeGroupVersion)
-	}
-	if in.Request == nil {
-		return nil, errors.New("request: required")
-	}
-	return request.FromReview(in.Request)
-}
-
 func fail(w http.ResponseWriter, code int32, err error) {
-	status := apierrors.NewGenericServerResponse(int(code), "post", admissionv1.Resource("admissionreviews"), "", err.Error(), 0, true).Status()
+	status := apierrors.NewGenericServerResponse(int(code), "post", admissionv1.Resource("admissionreviews"), "", "", 0, false).Status()
 	status.Message = err.Error()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 	write(w, int(code), &status)

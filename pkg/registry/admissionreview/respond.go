@@ -29,29 +29,40 @@ func review(req *request.Request, answer *verdict.Verdict) *admissionv1.Admissio
 	}
 }
 
-// maxKeyBytes is the longest name part of a qualified name.
-const maxKeyBytes = 63
+const (
+	// maxKeyBytes is the longest name part of a qualified name.
+	maxKeyBytes = 63
+	hashBytes   = 10
+)
 
 // auditAnnotations renames keys to what an API server takes from a webhook: it
 // puts "<webhook>/" in front and drops a key that holds a second slash or whose
-// name part is too long.
+// name part is too long. Distinct keys stay distinct.
 func auditAnnotations(in map[string]string) map[string]string {
 	if len(in) == 0 {
 		return nil
 	}
+	sharing := make(map[string]int, len(in))
+	for key := range in {
+		sharing[plainName(key)]++
+	}
 	out := make(map[string]string, len(in))
 	for key, value := range in {
-		out[annotationKey(key)] = value
+		name := plainName(key)
+		if len(name) > maxKeyBytes || sharing[name] > 1 {
+			name = hashedName(key)
+		}
+		out[name] = value
 	}
 	return out
 }
 
-func annotationKey(key string) string {
-	name := strings.ReplaceAll(key, "/", ".")
-	if len(name) <= maxKeyBytes {
-		return name
-	}
+func plainName(key string) string { return strings.ReplaceAll(key, "/", ".") }
+
+// hashedName cuts the name and tells it from others by a hash of the key.
+func hashedName(key string) string {
 	sum := sha256.Sum256([]byte(key))
-	suffix := "-" + hex.EncodeToString(sum[:4])
-	return name[:maxKeyBytes-len(suffix)] + suffix
+	suffix := "-" + hex.EncodeToString(sum[:hashBytes])
+	name := plainName(key)
+	return name[:min(len(name), maxKeyBytes-len(suffix))] + suffix
 }

@@ -6,7 +6,6 @@
 package v1alpha1
 
 import (
-	apiadmissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
 	admissionregistrationv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
@@ -26,7 +25,7 @@ type ValidatingAdmissionPolicyApplyConfiguration struct {
 	// Spec is the desired behaviour, field for field that of admissionregistration.k8s.io/v1.
 	Spec *admissionregistrationv1.ValidatingAdmissionPolicySpecApplyConfiguration `json:"spec,omitempty"`
 	// Status is written by the server: warnings of the type checker, conditions and the generation that they are about.
-	Status *apiadmissionregistrationv1.ValidatingAdmissionPolicyStatus `json:"status,omitempty"`
+	Status *admissionregistrationv1.ValidatingAdmissionPolicyStatusApplyConfiguration `json:"status,omitempty"`
 }
 
 // ValidatingAdmissionPolicy constructs a declarative configuration of the ValidatingAdmissionPolicy type for use with
@@ -210,8 +209,8 @@ func (b *ValidatingAdmissionPolicyApplyConfiguration) WithSpec(value *admissionr
 // WithStatus sets the Status field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Status field is set to the value of the last call.
-func (b *ValidatingAdmissionPolicyApplyConfiguration) WithStatus(value apiadmissionregistrationv1.ValidatingAdmissionPolicyStatus) *ValidatingAdmissionPolicyApplyConfiguration {
-	b.Status = &value
+func (b *ValidatingAdmissionPolicyApplyConfiguration) WithStatus(value *admissionregistrationv1.ValidatingAdmissionPolicyStatusApplyConfiguration) *ValidatingAdmissionPolicyApplyConfiguration {
+	b.Status = value
 	return b
 }
 

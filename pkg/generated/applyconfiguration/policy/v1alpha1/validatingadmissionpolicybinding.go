@@ -6,9 +6,9 @@
 package v1alpha1
 
 import (
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	types "k8s.io/apimachinery/pkg/types"
+	admissionregistrationv1 "k8s.io/client-go/applyconfigurations/admissionregistration/v1"
 	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 )
 
@@ -22,7 +22,7 @@ type ValidatingAdmissionPolicyBindingApplyConfiguration struct {
 	// Standard object metadata.
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// Spec is the desired behaviour, field for field that of admissionregistration.k8s.io/v1.
-	Spec *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec `json:"spec,omitempty"`
+	Spec *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpecApplyConfiguration `json:"spec,omitempty"`
 }
 
 // ValidatingAdmissionPolicyBinding constructs a declarative configuration of the ValidatingAdmissionPolicyBinding type for use with
@@ -198,8 +198,8 @@ func (b *ValidatingAdmissionPolicyBindingApplyConfiguration) ensureObjectMetaApp
 // WithSpec sets the Spec field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Spec field is set to the value of the last call.
-func (b *ValidatingAdmissionPolicyBindingApplyConfiguration) WithSpec(value admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec) *ValidatingAdmissionPolicyBindingApplyConfiguration {
-	b.Spec = &value
+func (b *ValidatingAdmissionPolicyBindingApplyConfiguration) WithSpec(value *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpecApplyConfiguration) *ValidatingAdmissionPolicyBindingApplyConfiguration {
+	b.Spec = value
 	return b
 }
 

@@ -1,0 +1,96 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel_test
+
+import (
+	"fmt"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+)
+
+// installed returns a set of matching policies on Deployments and the rest on
+// other resources, each with a binding, a match condition, a variable, two
+// validations and a message.
+func installed(t testing.TB, matching, all int) *policy.Set {
+	t.Helper()
+	dialect := cel.New()
+	units := make([]*policy.Unit, 0, 2*all)
+	for i := range all {
+		spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "request.operation == 'CREATE'"}},
+			Variables:       []admissionregistrationv1.Variable{{Name: "n", Expression: "object.spec.replicas"}},
+			Validations: []admissionregistrationv1.Validation{
+				{Expression: "variables.n <= 100", MessageExpression: "'replicas: ' + string(variables.n)"},
+				{Expression: "object.metadata.name != 'forbidden'"},
+			},
+		}
+		obj := stored(spec)
+		obj.Name = fmt.Sprintf("p%05d", i)
+		rule := &obj.Spec.MatchConstraints.ResourceRules[0].Rule
+		rule.APIGroups, rule.APIVersions, rule.Resources = []string{"apps"}, []string{"v1"}, []string{"deployments"}
+		if i >= matching {
+			rule.Resources = []string{fmt.Sprintf("others%d", i%100)}
+		}
+		units = append(units, compiled(t, dialect, obj), compiled(t, dialect, &policyapi.ValidatingAdmissionPolicyBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: obj.Name},
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
+				PolicyName:        obj.Name,
+				ValidationActions: []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny},
+			},
+		}))
+	}
+	return (&policy.Set{}).Edit(nil, units)
+}
+
+func compiled(t testing.TB, dialect *cel.Dialect, obj runtime.Object) *policy.Unit {
+	t.Helper()
+	unit, errs := dialect.Compile(t.Context(), obj)
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	return unit
+}
+
+// TestAllocationsDoNotGrow: what a request costs follows the policies that
+// match, not those that are installed.
+func TestAllocationsDoNotGrow(t *testing.T) {
+	view := emptyCluster(t)
+	allocations := func(all int) float64 {
+		set := installed(t, 10, all)
+		judge := func() {
+			if v := chain.RunSet(t.Context(), set, deployment(), view); !v.Allowed || len(v.Evaluations) != 20 {
+				t.Fatalf("allowed %v with %d evaluations, want an admission with 20", v.Allowed, len(v.Evaluations))
+			}
+		}
+		judge() // what is built once
+		return testing.AllocsPerRun(100, judge)
+	}
+	few, many := allocations(10), allocations(1000)
+	t.Logf("allocations of a request that 10 policies match: %.0f of 10 installed, %.0f of 1,000", few, many)
+	if few != many {
+		t.Errorf("%.0f allocations with 10 installed and %.0f with 1,000, want the same", few, many)
+	}
+}
+
+func BenchmarkTenMatching(b *testing.B) {
+	view := emptyCluster(b)
+	for _, all := range []int{10, 1000} {
+		b.Run(fmt.Sprintf("of %d", all), func(b *testing.B) {
+			set := installed(b, 10, all)
+			b.ReportAllocs()
+			for b.Loop() {
+				chain.RunSet(b.Context(), set, deployment(), view)
+			}
+		})
+	}
+}

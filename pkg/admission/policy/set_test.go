@@ -1,0 +1,92 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy_test
+
+import (
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+)
+
+func policyUnit(name string, needsBinding bool) *policy.Unit {
+	return &policy.Unit{
+		ID:     policy.ID{Kind: "Policy", Name: name},
+		Policy: &policy.Policy{Criteria: match.Compile(nil), NeedsBinding: needsBinding},
+	}
+}
+
+func bindingUnit(name, target string) *policy.Unit {
+	return &policy.Unit{
+		ID:      policy.ID{Kind: "Binding", Name: name},
+		Binding: &policy.Binding{Policy: policy.ID{Kind: "Policy", Name: target}, Criteria: match.Compile(nil)},
+	}
+}
+
+// inForce lists what judges a request, as policy(binding binding).
+func inForce(t *testing.T, set *policy.Set) string {
+	t.Helper()
+	view, err := offline.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := request.New(request.Fields{
+		Name: "a", Namespace: "default", Operation: admission.Create,
+		Kind:     schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
+	})
+	var list []string
+	for _, bound := range set.Candidates(req, view, nil) {
+		var bindings []string
+		for _, binding := range bound.Bindings {
+			bindings = append(bindings, binding.ID.Name)
+		}
+		list = append(list, bound.Policy.ID.Name+"("+strings.Join(bindings, " ")+")")
+	}
+	if set.Len() != len(list) {
+		t.Errorf("Len is %d, want %d", set.Len(), len(list))
+	}
+	return strings.Join(list, " ")
+}
+
+func TestEdit(t *testing.T) {
+	set := &policy.Set{}
+	policyID := func(name string) policy.ID { return policy.ID{Kind: "Policy", Name: name} }
+	bindingID := func(name string) policy.ID { return policy.ID{Kind: "Binding", Name: name} }
+	for _, step := range []struct {
+		name   string
+		remove []policy.ID
+		put    []*policy.Unit
+		want   string
+	}{
+		{name: "nothing"},
+		{name: "a policy without a binding", put: []*policy.Unit{policyUnit("p", true)}},
+		{name: "bindings, one of them to nothing", put: []*policy.Unit{bindingUnit("y", "p"), bindingUnit("x", "p"), bindingUnit("z", "q")}, want: "p(x y)"},
+		{name: "the policy that was missing", put: []*policy.Unit{policyUnit("q", true)}, want: "p(x y) q(z)"},
+		{name: "a policy that needs none", put: []*policy.Unit{policyUnit("a", false)}, want: "a() p(x y) q(z)"},
+		{name: "a binding to another policy", put: []*policy.Unit{bindingUnit("x", "q")}, want: "a() p(y) q(x z)"},
+		{name: "the same binding again", put: []*policy.Unit{bindingUnit("x", "q")}, want: "a() p(y) q(x z)"},
+		{name: "a policy again", put: []*policy.Unit{policyUnit("q", true)}, want: "a() p(y) q(x z)"},
+		{name: "a binding goes", remove: []policy.ID{bindingID("z")}, want: "a() p(y) q(x)"},
+		{name: "a policy goes, its binding stays", remove: []policy.ID{policyID("q")}, want: "a() p(y)"},
+		{name: "what is not there goes", remove: []policy.ID{policyID("q"), bindingID("none")}, want: "a() p(y)"},
+		{name: "the policy comes back", put: []*policy.Unit{policyUnit("q", true)}, want: "a() p(y) q(x)"},
+		{name: "all go", remove: []policy.ID{policyID("a"), policyID("p"), policyID("q"), bindingID("x"), bindingID("y")}},
+	} {
+		before, was := set, inForce(t, set)
+		set = set.Edit(step.remove, step.put)
+		if got := inForce(t, set); got != step.want {
+			t.Errorf("%s: %q in force, want %q", step.name, got, step.want)
+		}
+		if now := inForce(t, before); now != was {
+			t.Errorf("%s: the set before was changed from %q to %q", step.name, was, now)
+		}
+	}
+}

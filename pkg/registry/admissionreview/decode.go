@@ -1,0 +1,67 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionreview
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	kjson "sigs.k8s.io/json"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+)
+
+// decode returns the request of a review.
+func decode(body []byte) (*request.Request, error) {
+	var in admissionv1.AdmissionReview
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
+		return nil, explain(err)
+	}
+	if want := admissionv1.SchemeGroupVersion.WithKind("AdmissionReview"); in.GroupVersionKind() != want {
+		return nil, fmt.Errorf("apiVersion %q and kind %q: only %s AdmissionReview is judged; register the webhook with admissionReviewVersions: [%s]",
+			in.APIVersion, in.Kind, want.GroupVersion(), want.Version)
+	}
+	if in.Request == nil {
+		return nil, errors.New("request: required: say which request to judge")
+	}
+	return request.FromReview(in.Request)
+}
+
+// explain says in terms of the review, and not of Go, what could not be decoded.
+func explain(err error) error {
+	var wrongType *json.UnmarshalTypeError
+	if errors.As(err, &wrongType) {
+		field := wrongType.Field
+		if field == "" {
+			field = "the body"
+		}
+		return fmt.Errorf("%s: found JSON %s, want %s", field, wrongType.Value, jsonType(wrongType.Type))
+	}
+	isSyntax, offset := kjson.SyntaxErrorOffset(err)
+	switch {
+	case !isSyntax:
+		return err
+	case strings.HasSuffix(err.Error(), "exceeded max depth"): // the decoder has no type for it
+		return fmt.Errorf("nested more than 10000 levels deep at byte %d: flatten the object", offset)
+	default:
+		return fmt.Errorf("not JSON at byte %d: %w", offset, err)
+	}
+}
+
+func jsonType(goType reflect.Type) string {
+	switch goType.Kind() { //nolint:exhaustive // the kinds that an AdmissionReview has
+	case reflect.Struct, reflect.Map:
+		return "object"
+	case reflect.Slice:
+		return "array"
+	case reflect.Bool:
+		return "bool"
+	default:
+		return goType.Kind().String()
+	}
+}
