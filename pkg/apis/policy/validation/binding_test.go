@@ -89,7 +89,7 @@ func TestValidateValidatingAdmissionPolicyBinding(t *testing.T) {
 			want: []string{
 				`metadata.name: Required value: name or generateName is required`,
 				`spec.policyName: Required value`,
-				`spec.paramRef.parameterNotFoundAction: Required value: set Deny or Allow`,
+				`spec.paramRef.parameterNotFoundAction: Required value`,
 				`spec.matchResources.matchPolicy: Required value`,
 				`spec.matchResources.namespaceSelector: Required value`,
 				`spec.matchResources.objectSelector: Required value`,

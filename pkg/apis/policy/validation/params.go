@@ -83,11 +83,9 @@ func validateParamRef(ref *admissionregistrationv1.ParamRef, path *field.Path) f
 	return append(errs, validateParameterNotFoundAction(ref.ParameterNotFoundAction, path.Child("parameterNotFoundAction"))...)
 }
 
-// validateParameterNotFoundAction says more than upstream about a missing
-// action, because documents leave it out although it has no default.
 func validateParameterNotFoundAction(action *admissionregistrationv1.ParameterNotFoundActionType, path *field.Path) field.ErrorList {
 	if action == nil || *action == "" {
-		return field.ErrorList{field.Required(path, "set Deny or Allow")}
+		return field.ErrorList{field.Required(path, "")}
 	}
 	switch *action {
 	case admissionregistrationv1.AllowAction, admissionregistrationv1.DenyAction:

@@ -65,7 +65,7 @@ func TestValidateParamRef(t *testing.T) {
 		{name: "namespaces are not looked at", ref: ref{Name: "a", Namespace: "No!", ParameterNotFoundAction: allow}},
 		{name: "empty", want: []string{
 			path + `: Required value: one of name or selector must be specified`,
-			path + `.parameterNotFoundAction: Required value: set Deny or Allow`,
+			path + `.parameterNotFoundAction: Required value`,
 		}},
 		{name: "both", ref: ref{Name: "a/b", Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "!"}}, ParameterNotFoundAction: allow}, want: []string{
 			path + `.name: Invalid value: "a/b": may not contain '/'`,
@@ -74,7 +74,7 @@ func TestValidateParamRef(t *testing.T) {
 			path + `.selector: Forbidden: name and selector are mutually exclusive`,
 		}},
 		{name: "empty action", ref: ref{Name: "a", ParameterNotFoundAction: new(admissionregistrationv1.ParameterNotFoundActionType(""))}, want: []string{
-			path + `.parameterNotFoundAction: Required value: set Deny or Allow`,
+			path + `.parameterNotFoundAction: Required value`,
 		}},
 		{name: "unknown action", ref: ref{Name: "a", ParameterNotFoundAction: new(admissionregistrationv1.ParameterNotFoundActionType("Ignore"))}, want: []string{
 			path + `.parameterNotFoundAction: Unsupported value: "Ignore": supported values: "Deny", "Allow"`,
