@@ -12,7 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
-	"k8s.io/apiserver/pkg/util/compatibility"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
@@ -67,7 +66,7 @@ func NewConfig() (*Config, error) {
 	}
 	codecs := NewCodecs(scheme)
 	generic := genericapiserver.NewConfig(codecs)
-	generic.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	generic.EffectiveVersion = newEffectiveVersion()
 	generic.FeatureGate = utilfeature.DefaultFeatureGate
 	generic.MaxRequestBodyBytes = MaxRequestBodyBytes
 

@@ -62,11 +62,20 @@ func (c *Config) AddEngine(view func() cluster.View) error {
 		Kinds:    kinds,
 		Compiler: policies,
 	}
-	c.Extra.Virtual = map[string]rest.Storage{"admissionpreviews": admissionpreview.NewREST(judge, view, candidates)}
-	c.Extra.Handlers = map[string]http.Handler{ReviewPath: admissionreview.NewHandler(judge, view)}
-	c.Extra.Hooks = map[string]genericapiserver.PostStartHookFunc{"portcullis-follow-policies": follower.start}
-	c.Extra.Ready = []healthz.HealthChecker{healthz.NamedCheck("portcullis-policies", follower.ready)}
+	c.Extra.Virtual = with(c.Extra.Virtual, "admissionpreviews", rest.Storage(admissionpreview.NewREST(judge, view, candidates)))
+	c.Extra.Handlers = with(c.Extra.Handlers, ReviewPath, http.Handler(admissionreview.NewHandler(judge, view)))
+	c.Extra.Hooks = with(c.Extra.Hooks, "portcullis-follow-policies", follower.start)
+	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", follower.ready))
 	return nil
+}
+
+// with adds an entry to a map that may be nil.
+func with[V any](m map[string]V, key string, value V) map[string]V {
+	if m == nil {
+		m = map[string]V{}
+	}
+	m[key] = value
+	return m
 }
 
 // candidateKinds are the stored kinds, as a preview takes them.

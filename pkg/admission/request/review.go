@@ -120,10 +120,10 @@ func checkMetadata(content map[string]any) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(content)) {
 		if err := convertMetadata(map[string]any{key: content[key]}); err != nil {
-			return fmt.Errorf("metadata.%s: %w", key, err)
+			return fmt.Errorf("metadata.%s: does not fit ObjectMeta: %w", key, err)
 		}
 	}
-	return fmt.Errorf("metadata: %w", err)
+	return fmt.Errorf("metadata: does not fit ObjectMeta: %w", err)
 }
 
 func convertMetadata(content map[string]any) error {

@@ -5,6 +5,7 @@ package admissionpreview
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,7 +58,7 @@ func (c *Candidates) decode(ctx context.Context, raw []runtime.RawExtension, pat
 	units := make([]*policy.Unit, 0, len(objects))
 	seen := map[policy.ID]bool{}
 	for i, object := range objects {
-		unit, unitErrs := c.compile(ctx, raw[i].Raw, object)
+		unit, unitErrs := c.compile(ctx, object)
 		if len(unitErrs) > 0 {
 			errs = append(errs, under(path.Index(i), unitErrs)...)
 			continue
@@ -71,9 +72,9 @@ func (c *Candidates) decode(ctx context.Context, raw []runtime.RawExtension, pat
 	return units, errs
 }
 
-// compile returns the unit of one candidate; the paths of its faults start at
-// the candidate.
-func (c *Candidates) compile(ctx context.Context, raw []byte, object *unstructured.Unstructured) (*policy.Unit, field.ErrorList) {
+// compile returns the unit of one candidate, which it may change; the paths of
+// its faults start at the candidate.
+func (c *Candidates) compile(ctx context.Context, object *unstructured.Unstructured) (*policy.Unit, field.ErrorList) {
 	kind, known := c.Kinds[object.GetKind()]
 	if !known {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), object.GetKind(), c.names())}
@@ -83,16 +84,12 @@ func (c *Candidates) compile(ctx context.Context, raw []byte, object *unstructur
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), object.GetAPIVersion(),
 			[]string{c.Version.String(), kind.Home.String()})}
 	}
-	if version == kind.Home {
-		moved := object.DeepCopy()
-		moved.SetAPIVersion(c.Version.String())
-		encoded, err := moved.MarshalJSON()
-		if err != nil {
-			return nil, field.ErrorList{field.Invalid(nil, object.GetName(), err.Error())}
-		}
-		raw = encoded
+	object.SetAPIVersion(c.Version.String())
+	encoded, err := object.MarshalJSON()
+	if err != nil {
+		return nil, field.ErrorList{field.Invalid(nil, object.GetName(), err.Error())}
 	}
-	internal, _, err := c.Decoder.Decode(raw, nil, nil)
+	internal, _, err := c.Decoder.Decode(encoded, nil, nil)
 	if err != nil {
 		return nil, field.ErrorList{field.Invalid(nil, object.GetName(), err.Error())}
 	}
@@ -133,15 +130,28 @@ func decodeObjects(raw []runtime.RawExtension, path *field.Path) ([]*unstructure
 	var errs field.ErrorList
 	objects := make([]*unstructured.Unstructured, 0, len(raw))
 	for i := range raw {
-		decoded, err := manifest.Decode(raw[i].Raw)
-		switch {
-		case err != nil:
+		object, err := decodeObject(raw[i].Raw)
+		if err != nil {
 			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{}, err.Error()))
-		case len(decoded) != 1:
-			errs = append(errs, field.Invalid(path.Index(i), field.OmitValueType{}, "must be one object"))
-		default:
-			objects = append(objects, decoded[0])
+			continue
 		}
+		objects = append(objects, object)
 	}
 	return objects, errs
+}
+
+func decodeObject(raw []byte) (*unstructured.Unstructured, error) {
+	decoded, err := manifest.Decode(raw)
+	var fault *manifest.Error
+	switch {
+	case errors.As(err, &fault):
+		return nil, fault.Err // its place in a manifest says nothing here
+	case err != nil:
+		return nil, err
+	case len(decoded) == 0:
+		return nil, errors.New("empty: give an object with apiVersion and kind")
+	case len(decoded) > 1:
+		return nil, fmt.Errorf("a list of %d objects: give each of them an entry of its own", len(decoded))
+	}
+	return decoded[0], nil
 }

@@ -23,6 +23,7 @@ import (
 
 // translateRequest completes what a preview leaves out from the object, the
 // caller and the cluster view, and returns the request with all its faults.
+// Without a view it only looks for those that need none.
 func translateRequest(ctx context.Context, in *policyapi.PreviewRequest, view cluster.View, path *field.Path) (*request.Request, field.ErrorList) {
 	t := translation{in: in, view: view, path: path}
 	t.fields = request.Fields{
@@ -41,7 +42,7 @@ func translateRequest(ctx context.Context, in *policyapi.PreviewRequest, view cl
 	t.operation()
 	t.user(ctx)
 	t.kinds()
-	if len(t.errs) > 0 {
+	if len(t.errs) > 0 || view == nil {
 		return nil, t.errs
 	}
 	t.names()
@@ -127,6 +128,9 @@ func (t *translation) kinds() {
 }
 
 func (t *translation) resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
+	if t.view == nil {
+		return schema.GroupVersionResource{}
+	}
 	mapping, err := t.view.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		t.refuse(field.Required(t.path.Child("resource"),
@@ -145,8 +149,8 @@ func (t *translation) judged() *unstructured.Unstructured {
 }
 
 // names derives name and namespace as the API server would: an object of a
-// namespaced kind that names no namespace is in the default one, and a
-// Namespace is in itself.
+// namespaced kind that names no namespace is in that of the request or in the
+// default one, and a Namespace is in itself.
 func (t *translation) names() {
 	judged := t.judged()
 	if judged == nil {
@@ -155,19 +159,21 @@ func (t *translation) names() {
 	if t.fields.Name == "" {
 		t.fields.Name = judged.GetName()
 	}
-	if t.fields.Namespace != "" {
-		return
+	if t.fields.Namespace == "" {
+		t.fields.Namespace = judged.GetNamespace()
 	}
-	t.fields.Namespace = judged.GetNamespace()
 	if t.fields.Kind == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) {
 		t.fields.Namespace = t.fields.Name
 		return
 	}
-	if t.fields.Namespace == "" && t.in.Resource == nil && t.namespaced() {
-		t.fields.Namespace = metav1.NamespaceDefault
-		setNamespace(t.fields.Object)
-		setNamespace(t.fields.OldObject)
+	if !t.namespaced() {
+		return
 	}
+	if t.fields.Namespace == "" && t.in.Resource == nil {
+		t.fields.Namespace = metav1.NamespaceDefault
+	}
+	t.setNamespace(t.fields.Object)
+	t.setNamespace(t.fields.OldObject)
 }
 
 func (t *translation) namespaced() bool {
@@ -175,8 +181,8 @@ func (t *translation) namespaced() bool {
 	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
 }
 
-func setNamespace(object *unstructured.Unstructured) {
-	if object != nil {
-		object.SetNamespace(metav1.NamespaceDefault)
+func (t *translation) setNamespace(object *unstructured.Unstructured) {
+	if object != nil && object.GetNamespace() == "" && t.fields.Namespace != "" {
+		object.SetNamespace(t.fields.Namespace)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
@@ -108,21 +109,14 @@ type question struct {
 // translate returns the question with all its faults at once.
 func (r *REST) translate(ctx context.Context, spec *policyapi.AdmissionPreviewSpec) (*question, field.ErrorList) {
 	path := field.NewPath("spec")
-	q := &question{view: r.view()}
-	var errs field.ErrorList
+	view, errs := r.clusterView(spec.Cluster, path.Child("cluster"))
+	q := &question{view: view}
 
 	switch spec.StoredPolicies {
 	case policyapi.IncludeStoredPolicies, policyapi.IgnoreStoredPolicies:
 	default:
 		errs = append(errs, field.NotSupported(path.Child("storedPolicies"), spec.StoredPolicies,
 			[]policyapi.StoredPolicies{policyapi.IncludeStoredPolicies, policyapi.IgnoreStoredPolicies}))
-	}
-	if len(spec.Cluster) > 0 {
-		view, viewErrs := overlayView(q.view, spec.Cluster, path.Child("cluster"))
-		errs = append(errs, viewErrs...)
-		if view != nil {
-			q.view = view
-		}
 	}
 	units, unitErrs := r.candidates.decode(ctx, spec.Policies, path.Child("policies"))
 	q.candidates = units
@@ -132,11 +126,38 @@ func (r *REST) translate(ctx context.Context, spec *policyapi.AdmissionPreviewSp
 		return q, append(errs, field.Required(path.Child("request"), "say which request to judge, an object at least"))
 	}
 	req, requestErrs := translateRequest(ctx, spec.Request, q.view, path.Child("request"))
-	q.request = req
+	if req != nil {
+		q.request, q.view = req, withExisting(ctx, q.view, req)
+	}
 	return q, append(errs, requestErrs...)
 }
 
-func overlayView(base cluster.View, raw []runtime.RawExtension, path *field.Path) (cluster.View, field.ErrorList) {
+// withExisting returns view with the object that the request changes or
+// deletes: it exists in the cluster at that time, so policies may find it as
+// the namespace or a param. What view holds already stays.
+func withExisting(ctx context.Context, view cluster.View, req *request.Request) cluster.View {
+	existing := req.OldObject
+	if existing == nil || req.SubResource != "" || req.Name == "" {
+		return view
+	}
+	selection := cluster.Selection{Kind: existing.GroupVersionKind(), Namespace: existing.GetNamespace(), Name: req.Name}
+	held, err := view.Objects(ctx, selection)
+	if err != nil || len(held) > 0 {
+		return view // not of a kind that the view can hold
+	}
+	next, err := overlay.New(view, []*unstructured.Unstructured{existing.DeepCopy()})
+	if err != nil {
+		return view
+	}
+	return next
+}
+
+// clusterView returns the cluster of one preview, or nil where raw has faults.
+func (r *REST) clusterView(raw []runtime.RawExtension, path *field.Path) (cluster.View, field.ErrorList) {
+	base := r.view()
+	if len(raw) == 0 {
+		return base, nil
+	}
 	if len(raw) > maxObjects {
 		return nil, field.ErrorList{field.TooMany(path, len(raw), maxObjects)}
 	}

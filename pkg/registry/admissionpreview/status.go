@@ -97,43 +97,65 @@ const (
 )
 
 // headers returns those warnings that reach a client, as the recorder of
-// k8s.io/apiserver/pkg/endpoints/filters/warning.go sends them: each text once,
-// none with characters that a header cannot carry, and all of them cut when
-// together they are too long.
+// k8s.io/apiserver/pkg/endpoints/filters/warning.go sends them: each text once
+// and none with characters that a header cannot carry. When together they are
+// too long, all are cut, and what follows the one that was too much is sent
+// while there is room.
 func headers(warnings []string) []string {
-	seen := map[string]bool{}
-	var distinct []string
-	for _, text := range warnings {
-		if text != "" && !seen[text] {
-			seen[text] = true
-			distinct = append(distinct, text)
+	texts := distinct(warnings)
+	over := firstOver(texts)
+	var sent []string
+	runes := 0
+	for i, text := range texts {
+		if i > over && runes >= maxWarningRunes {
+			break
 		}
-	}
-	sent, total := send(distinct, maxWarningRunes)
-	if total > maxWarningRunes {
-		sent, _ = send(distinct, cutWarningsToRunes)
+		if over < len(texts) {
+			text = cut(text)
+		}
+		if fitsHeader(text) {
+			sent = append(sent, text)
+			runes += utf8.RuneCountInString(text)
+		}
 	}
 	return sent
 }
 
-// send cuts each text to limit runes and stops when the response is full. It
-// returns the number of runes that would have been sent in all.
-func send(texts []string, limit int) (sent []string, total int) {
-	full := 0
-	for _, text := range texts {
-		runes := utf8.RuneCountInString(text)
-		if runes > limit && limit == cutWarningsToRunes {
-			text, runes = string([]rune(text)[:limit]), limit
+func distinct(warnings []string) []string {
+	seen := map[string]bool{"": true}
+	var texts []string
+	for _, text := range warnings {
+		if !seen[text] {
+			seen[text] = true
+			texts = append(texts, text)
 		}
-		if _, err := net.NewWarningHeader(warningCode, "", text); err != nil {
-			continue
-		}
-		total += runes
-		if full >= maxWarningRunes {
-			continue
-		}
-		full += runes
-		sent = append(sent, text)
 	}
-	return sent, total
+	return texts
+}
+
+// firstOver returns the index of the first text for which there is no room, or
+// the number of texts when there is room for all.
+func firstOver(texts []string) int {
+	runes := 0
+	for i, text := range texts {
+		if !fitsHeader(text) {
+			continue
+		}
+		if runes += utf8.RuneCountInString(text); runes > maxWarningRunes {
+			return i
+		}
+	}
+	return len(texts)
+}
+
+func cut(text string) string {
+	if utf8.RuneCountInString(text) <= cutWarningsToRunes {
+		return text
+	}
+	return string([]rune(text)[:cutWarningsToRunes])
+}
+
+func fitsHeader(text string) bool {
+	_, err := net.NewWarningHeader(warningCode, "", text)
+	return err == nil
 }

@@ -15,8 +15,6 @@ import (
 	"net/http"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -62,29 +60,30 @@ func NewHandler(judge Judge, view func() cluster.View) *Handler {
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		fail(w, http.StatusMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
+		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
 		return
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
 	if err != nil {
 		var tooLarge *http.MaxBytesError
 		if errors.As(err, &tooLarge) {
-			fail(w, http.StatusRequestEntityTooLarge, fmt.Errorf("the review is larger than %d bytes: exclude objects of that size in the webhook registration", MaxBodyBytes))
+			fail(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
+				fmt.Errorf("the review is larger than %d bytes: exclude objects of that size in the webhook registration", MaxBodyBytes))
 			return
 		}
-		fail(w, http.StatusBadRequest, fmt.Errorf("reading the body: %w", err))
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("reading the body: %w", err))
 		return
 	}
 	req, err := decode(body)
 	if err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("not a usable AdmissionReview: %w", err))
+		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("not a usable AdmissionReview: %w", err))
 		return
 	}
 	ctx, cancel := withDeadline(r.Context())
 	defer cancel()
 	answer, err := h.judge.Run(ctx, req, h.view())
 	if err != nil {
-		fail(w, http.StatusServiceUnavailable, err)
+		fail(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err)
 		return
 	}
 	write(w, http.StatusOK, review(req, &answer))
@@ -101,11 +100,15 @@ func withDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, min(left-min(answerMargin, left/5), maxDuration))
 }
 
-func fail(w http.ResponseWriter, code int32, err error) {
-	status := apierrors.NewGenericServerResponse(int(code), "post", admissionv1.Resource("admissionreviews"), "", "", 0, false).Status()
-	status.Message = err.Error()
-	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	write(w, int(code), &status)
+// fail answers with a status, as every other path of an API server does.
+func fail(w http.ResponseWriter, code int32, reason metav1.StatusReason, err error) {
+	write(w, int(code), &metav1.Status{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"},
+		Status:   metav1.StatusFailure,
+		Message:  err.Error(),
+		Reason:   reason,
+		Code:     code,
+	})
 }
 
 func write(w http.ResponseWriter, code int, body any) {

@@ -1,0 +1,107 @@
+# Copyright The Portcullis Authors.
+# SPDX-License-Identifier: Apache-2.0
+
+# Flags for make run, such as RUN_FLAGS="--secure-port 0".
+RUN_FLAGS ?=
+# Further flags for go test, such as TEST_FLAGS="-run TestLife -v".
+TEST_FLAGS ?=
+# What to test, lint or measure.
+PACKAGES ?= ./...
+# How long each fuzz target runs.
+FUZZTIME ?= 10s
+# Where the recorded cases and their runner are.
+CONFORMANCE_DIR ?= ../shared/conformance
+
+# The linter has a module of its own, so that it does not choose the versions of the code generators.
+GOLANGCI_LINT := go tool -modfile=hack/tools/lint/go.mod golangci-lint
+
+.DEFAULT_GOAL := help
+
+##@ Use
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build the server and the programs of hack/ into bin/.
+	go build -o bin/ ./cmd/... ./hack/...
+
+.PHONY: run
+run: build ## Run a server, show a verdict, and serve until Ctrl-C; RUN_FLAGS="--secure-port 0" picks a free port.
+	@bin/quickstart $(RUN_FLAGS)
+
+##@ Test
+
+.PHONY: test
+test: ## Run all tests with the race detector.
+	hack/test.sh -race $(TEST_FLAGS) $(PACKAGES)
+
+.PHONY: test-unit
+test-unit: ## Run the tests that start no server process, without the race detector.
+	hack/test.sh $(TEST_FLAGS) ./cmd/... ./pkg/...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME, 10s when not given.
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run every benchmark.
+	go test -run '^$$' -bench . -benchmem $(TEST_FLAGS) $(PACKAGES)
+
+.PHONY: conformance
+conformance: build ## Judge the recorded cases of CONFORMANCE_DIR and compare with test/conformance/floor.txt.
+	@bin/conformance --cases $(CONFORMANCE_DIR)
+
+##@ Verify
+
+.PHONY: verify
+verify: verify-scripts verify-boilerplate verify-tidy verify-codegen verify-lint ## Check everything that can be checked without running the code.
+
+.PHONY: lint
+lint: verify-lint ## Another name for verify-lint.
+
+.PHONY: verify-lint
+verify-lint: ## Check the formatting, the rules of .golangci.yaml and the direction of imports.
+	$(GOLANGCI_LINT) run
+
+.PHONY: verify-codegen
+verify-codegen: ## Check that the generated code is what the generators make.
+	hack/verify-codegen.sh
+
+.PHONY: verify-tidy
+verify-tidy: ## Check that every go.mod is tidy.
+	hack/tidy.sh -diff
+
+.PHONY: verify-boilerplate
+verify-boilerplate: ## Check that every file of code begins with the license header.
+	hack/verify-boilerplate.sh
+
+.PHONY: verify-scripts
+verify-scripts: ## Check that every script is executable, short and stops at the first error.
+	hack/verify-scripts.sh
+
+##@ Update
+
+.PHONY: update
+update: update-tidy update-codegen update-lint ## Make what verify checks, as far as a program can.
+
+.PHONY: update-codegen
+update-codegen: ## Generate the code.
+	hack/update-codegen.sh
+
+.PHONY: update-tidy
+update-tidy: ## Tidy every go.mod.
+	hack/tidy.sh
+
+.PHONY: update-lint
+update-lint: ## Format the code and fix what the linters can fix.
+	$(GOLANGCI_LINT) run --fix
+
+.PHONY: update-floor
+update-floor: build ## Raise test/conformance/floor.txt to what passes now.
+	@bin/conformance --cases $(CONFORMANCE_DIR) --raise
+
+.PHONY: clean
+clean: ## Remove what was built; the data of make run in .portcullis/ stays.
+	rm -rf bin
