@@ -56,7 +56,7 @@ func (l *etcdLog) zap() *zap.Logger {
 // stays undone: a write is then never acknowledged.
 func (l *etcdLog) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	err := errors.New(entry.Message)
-	if reason, _ := splitError(fields); reason != nil {
+	if _, reason := splitError(fields); reason != nil {
 		err = fmt.Errorf("%s: %w", entry.Message, reason)
 	}
 	if !l.failed.Swap(true) {
@@ -111,7 +111,7 @@ func (c logCore) Check(entry zapcore.Entry, checked *zapcore.CheckedEntry) *zapc
 
 // Write implements zapcore.Core.
 func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
-	reason, others := splitError(append(c.fields[:len(c.fields):len(c.fields)], fields...))
+	others, reason := splitError(append(c.fields[:len(c.fields):len(c.fields)], fields...))
 	encoder := zapcore.NewMapObjectEncoder()
 	for _, field := range others {
 		field.AddTo(encoder)
@@ -134,12 +134,12 @@ func (c logCore) Write(entry zapcore.Entry, fields []zapcore.Field) error {
 // Sync implements zapcore.Core. The log of the process is flushed by its owner.
 func (c logCore) Sync() error { return nil }
 
-// splitError returns the error among fields, if there is one, and the others.
-func splitError(fields []zapcore.Field) (err error, others []zapcore.Field) {
+// splitError returns the fields without the error, and the error if there is one.
+func splitError(fields []zapcore.Field) (others []zapcore.Field, reason error) {
 	for i, field := range fields {
 		if err, ok := field.Interface.(error); ok && field.Type == zapcore.ErrorType {
-			return err, slices.Concat(fields[:i], fields[i+1:])
+			return slices.Concat(fields[:i], fields[i+1:]), err
 		}
 	}
-	return nil, fields
+	return fields, nil
 }

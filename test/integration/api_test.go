@@ -75,9 +75,9 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-func newAPI(t *testing.T) *api {
+func newAPI(t *testing.T, opts ...harness.Option) *api {
 	t.Helper()
-	a := &api{Server: harness.Start(t)}
+	a := &api{Server: harness.Start(t, opts...)}
 	a.connect(t)
 	return a
 }

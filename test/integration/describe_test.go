@@ -12,6 +12,8 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
+
+	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 )
 
 func testDiscovery(t *testing.T, a *api) {
@@ -137,6 +139,8 @@ func testAccess(t *testing.T, a *api) {
 		{"PATCH", policiesPath + "/p", 403, 401},
 		{"DELETE", policiesPath + "/p", 403, 401},
 		{"DELETE", policiesPath, 403, 401},
+		{"POST", groupPath + "/admissionpreviews", 403, 401},
+		{"POST", apiserver.ReviewPath, 403, 401},
 		{"GET", "/apis", 403, 401},
 		{"GET", "/openapi/v3", 403, 401},
 		{"GET", "/metrics", 403, 401},

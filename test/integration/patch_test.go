@@ -140,8 +140,8 @@ func testApplyStatus(t *testing.T, a *api) {
 		t.Errorf("applied status: %+v", p)
 	}
 	for _, entry := range p.ManagedFields {
-		if entry.Manager == "checker" && (entry.Subresource != "status" || strings.Contains(string(entry.FieldsV1.Raw), "f:spec")) {
-			t.Errorf("manager of the status owns %s of %q", entry.FieldsV1.Raw, entry.Subresource)
+		if entry.Manager == "checker" && (entry.Subresource != "status" || strings.Contains(entry.FieldsV1.GetRawString(), "f:spec")) {
+			t.Errorf("manager of the status owns %s of %q", entry.FieldsV1.GetRawString(), entry.Subresource)
 		}
 	}
 	_, err = apply("absent")

@@ -41,8 +41,8 @@ func New(dialects []policy.Dialect) *Catalog {
 	return c
 }
 
-// Current returns the set in force, or nil as long as the stored policies have
-// not been read completely.
+// Current returns the set in force. It is nil as long as the stored policies
+// have not been read completely, and again once they can no longer be followed.
 func (c *Catalog) Current() *policy.Set { return c.set.Load() }
 
 // Compile compiles one internal object of kind, without putting it in force.
@@ -70,8 +70,10 @@ type Change struct {
 }
 
 // Apply compiles what was written, several objects at a time, and puts all
-// changes in force at once.
-func (c *Catalog) Apply(ctx context.Context, changes []Change) {
+// changes in force at once. It fails, and changes nothing, when an object was
+// written of which no dialect makes a unit: leaving it out would let pass what
+// it denies.
+func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 	units := make([]*policy.Unit, len(changes))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -79,17 +81,18 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) {
 		if changes[i].Object == nil {
 			continue
 		}
-		group.Go(func() error {
-			units[i] = c.compile(ctx, changes[i])
-			return nil
+		group.Go(func() (err error) {
+			units[i], err = c.compile(ctx, changes[i])
+			return err
 		})
 	}
-	_ = group.Wait() // no function returns an error
-
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	var gone []policy.ID
 	var put []*policy.Unit
 	for i := range changes {
-		if units[i] == nil {
+		if changes[i].Object == nil {
 			gone = append(gone, changes[i].ID)
 			continue
 		}
@@ -102,15 +105,21 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) {
 		set = &policy.Set{}
 	}
 	c.set.Store(set.Edit(gone, put))
+	return nil
 }
 
 // compile returns the unit of a stored object. What does not compile is kept:
 // it then fails the requests that it matches, by its failurePolicy.
-func (c *Catalog) compile(ctx context.Context, change Change) *policy.Unit {
+func (c *Catalog) compile(ctx context.Context, change Change) (*policy.Unit, error) {
 	unit, errs := c.Compile(ctx, change.ID.Kind, change.Object)
-	if len(errs) > 0 {
-		klog.FromContext(ctx).Error(fmt.Errorf("does not compile: %w", errs.ToAggregate()), "Stored object is not usable",
-			"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
+	if len(errs) == 0 && unit != nil {
+		return unit, nil
 	}
-	return unit
+	err := fmt.Errorf("%s %q does not compile: %w", change.ID.Kind, change.ID.Name, errs.ToAggregate())
+	if unit == nil {
+		return nil, err
+	}
+	klog.FromContext(ctx).Error(err, "A stored object fails the requests that it matches",
+		"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
+	return unit, nil
 }

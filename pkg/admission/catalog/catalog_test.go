@@ -49,7 +49,9 @@ func TestApply(t *testing.T) {
 	}
 	for _, step := range steps {
 		before := c.Current()
-		c.Apply(t.Context(), step.changes)
+		if err := c.Apply(t.Context(), step.changes); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
 		if got := c.Current().Len(); got != step.want {
 			t.Errorf("%s: %d policies in force, want %d", step.name, got, step.want)
 		}

@@ -30,7 +30,20 @@ type Convert func(served apiruntime.Object) (internal apiruntime.Object, err err
 // is put in force when all of them have been read completely; from then on a
 // change is in force as soon as it is compiled, and changes that arrive
 // meanwhile are compiled together. The caller starts the informers.
+//
+// It fails when it cannot follow any more. No set is in force then: no answer is
+// better than one by policies that were changed since.
 func (c *Catalog) Run(ctx context.Context, sources []Source, convert Convert) error {
+	err := c.follow(ctx, sources, convert)
+	if err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.set.Store(nil)
+	}
+	return err
+}
+
+func (c *Catalog) follow(ctx context.Context, sources []Source, convert Convert) error {
 	inbox := newInbox()
 	synced := make([]cache.InformerSynced, 0, len(sources))
 	for _, source := range sources {
@@ -48,7 +61,9 @@ func (c *Catalog) Run(ctx context.Context, sources []Source, convert Convert) er
 		if err != nil {
 			return err
 		}
-		c.Apply(ctx, changes)
+		if err := c.Apply(ctx, changes); err != nil {
+			return err
+		}
 		select {
 		case <-ctx.Done():
 			return nil
@@ -80,26 +95,35 @@ func (in *inbox) handler(kind string) cache.ResourceEventHandler {
 }
 
 func (in *inbox) put(kind string, event any, deleted bool) {
-	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
-		event = tombstone.Obj
-	}
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	obj, ok := event.(apiruntime.Object)
-	accessor, err := meta.Accessor(event)
-	if !ok || err != nil {
-		in.broken = errors.Join(in.broken, fmt.Errorf("%s: unexpected %T in the informer", kind, event))
-		return
-	}
-	id := policy.ID{Kind: kind, Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
+	id, obj, err := read(kind, event)
 	if deleted {
 		obj = nil
 	}
-	in.pending[id] = obj
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.broken = errors.Join(in.broken, err)
+	if err == nil {
+		in.pending[id] = obj
+	}
 	select {
 	case in.filled <- struct{}{}:
 	default: // the reader will see this change too
 	}
+}
+
+// read returns the object of an event. Of one whose deletion was missed, the
+// name is certain and the object may be gone.
+func read(kind string, event any) (policy.ID, apiruntime.Object, error) {
+	if tombstone, ok := event.(cache.DeletedFinalStateUnknown); ok {
+		namespace, name, err := cache.SplitMetaNamespaceKey(tombstone.Key)
+		return policy.ID{Kind: kind, Namespace: namespace, Name: name}, nil, err
+	}
+	obj, ok := event.(apiruntime.Object)
+	accessor, err := meta.Accessor(event)
+	if !ok || err != nil {
+		return policy.ID{}, nil, fmt.Errorf("%s: unexpected %T in the informer", kind, event)
+	}
+	return policy.ID{Kind: kind, Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, obj, nil
 }
 
 // take empties the inbox.

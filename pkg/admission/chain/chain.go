@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"runtime/debug"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -25,6 +26,18 @@ import (
 // request can be judged.
 var ErrNotReady = errors.New("not yet ready to handle request")
 
+// ErrNoTimeLeft says that the time of the request ended before all policies had
+// judged it. What the others would have said is unknown, so the request as a
+// whole must not be admitted, whatever their failure policies are.
+var ErrNoTimeLeft = errors.New("the time for judging the request has ended")
+
+// ErrTooManyEvaluations says that policies, bindings and params multiply to more
+// evaluations than a request may have.
+var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d evaluations: bind fewer params", maxSteps)
+
+// maxSteps bounds what one request keeps in memory.
+const maxSteps = 50_000
+
 // Chain judges requests. It is safe for concurrent use.
 type Chain struct{ current func() *policy.Set }
 
@@ -32,14 +45,15 @@ type Chain struct{ current func() *policy.Set }
 // current returns nil as long as the set is not complete.
 func New(current func() *policy.Set) *Chain { return &Chain{current: current} }
 
-// Run judges req with the stored policies. It fails only with ErrNotReady; a
-// caller must then not admit the request.
+// Run judges req with the stored policies. It fails with ErrNotReady,
+// ErrNoTimeLeft or ErrTooManyEvaluations; a caller must then not admit the
+// request.
 func (c *Chain) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
 	set := c.current()
 	if set == nil {
 		return verdict.Verdict{}, ErrNotReady
 	}
-	return RunSet(ctx, set, req, view), nil
+	return RunSet(ctx, set, req, view)
 }
 
 // RunWith judges req with candidates laid over the stored policies, which a
@@ -55,26 +69,31 @@ func (c *Chain) RunWith(ctx context.Context, candidates []*policy.Unit, stored b
 	if len(candidates) > 0 {
 		set = set.Edit(nil, candidates)
 	}
-	return RunSet(ctx, set, req, view), nil
+	return RunSet(ctx, set, req, view)
 }
 
 // RunSet judges req with the policies of set, in their order. A policy that
-// cannot be matched or judged, that panics, or for which no time is left is an
-// error of that policy alone.
-func RunSet(ctx context.Context, set *policy.Set, req *request.Request, view cluster.View) verdict.Verdict {
+// cannot be matched or judged, or that panics, is an error of that policy
+// alone. It fails with ErrNoTimeLeft or ErrTooManyEvaluations.
+func RunSet(ctx context.Context, set *policy.Set, req *request.Request, view cluster.View) (verdict.Verdict, error) {
 	if match.Exempt(req) {
-		return verdict.Allow()
+		return verdict.Allow(), nil
 	}
 	var room [16]*policy.Bound
 	candidates := set.Candidates(req, view, room[:0])
 	if len(candidates) == 0 {
-		return verdict.Allow()
+		return verdict.Allow(), nil
 	}
 	r := run{req: req, view: view}
 	for _, bound := range candidates {
-		r.judge(ctx, bound)
+		if err := r.judge(ctx, bound); err != nil {
+			return verdict.Verdict{}, err
+		}
 	}
-	return verdict.Fold(r.steps)
+	if ctx.Err() != nil { // the last policy may have been cut short
+		return verdict.Verdict{}, ErrNoTimeLeft
+	}
+	return verdict.Fold(r.steps), nil
 }
 
 // run collects the steps of one request.
@@ -84,96 +103,128 @@ type run struct {
 	steps []verdict.Step
 }
 
-// judge runs one policy through all its bindings.
-func (r *run) judge(ctx context.Context, bound *policy.Bound) {
+// judge runs one policy through all its bindings. An error ends the request.
+func (r *run) judge(ctx context.Context, bound *policy.Bound) error {
 	unit := bound.Policy
 	step := verdict.Step{Policy: unit.ID, OnError: unit.Policy.OnError}
-	defer func() {
-		if cause := recover(); cause != nil {
-			klog.FromContext(ctx).Error(nil, "Policy panicked", "kind", unit.ID.Kind, "namespace", unit.ID.Namespace, "policy", unit.ID.Name, "stack", string(debug.Stack()))
-			r.misconfigured(step, errors.New("the policy panicked"))
-		}
-	}()
-
-	matched, ok, err := unit.Policy.Criteria.Matches(ctx, r.req, r.view)
-	if err == nil && ok {
-		err = r.usable(ctx, unit.Policy)
-	}
+	matched, ok, err := r.matches(ctx, step, unit.Policy)
 	if err != nil {
-		r.misconfigured(step, fmt.Errorf("failed to configure policy: %w", err))
-		return
+		return r.misconfigured(step, fmt.Errorf("failed to configure policy: %w", err))
 	}
 	if !ok {
-		return
+		return nil
 	}
 	in := policy.Input{Request: r.req, Matched: matched, View: r.view}
 	if !unit.Policy.NeedsBinding {
-		r.evaluate(ctx, step, unit.Policy.Program, in)
-		return
+		return r.evaluate(ctx, step, unit.Policy.Program, in)
 	}
 	for _, binding := range bound.Bindings {
 		step.Binding, step.Actions = binding.ID.Name, binding.Binding.Actions
-		r.through(ctx, step, unit.Policy, binding.Binding, in)
+		if err := r.through(ctx, step, unit.Policy, binding.Binding, in); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
-// usable reports what keeps the whole policy from judging: no time left, or a
-// paramKind that the cluster does not have.
-func (r *run) usable(ctx context.Context, p *policy.Policy) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if p.ParamKind == nil {
-		return nil
+// matches says whether the policy is about the request and can be used: a
+// paramKind that the cluster does not have keeps it from judging anything.
+func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
+	defer contain(ctx, step, &err)
+	matched, ok, err = p.Criteria.Matches(ctx, r.req, r.view)
+	if err != nil || !ok || p.ParamKind == nil {
+		return matched, ok, err
 	}
 	if _, err := r.view.Mapper().RESTMapping(p.ParamKind.GroupKind(), p.ParamKind.Version); err != nil {
-		return fmt.Errorf("failed to find resource referenced by paramKind: '%v'", *p.ParamKind)
+		return matched, false, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", *p.ParamKind)
 	}
-	return nil
+	return matched, true, nil
 }
 
-// through judges the request through one binding, once for each param.
-func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding, in policy.Input) {
-	_, ok, err := binding.Criteria.Matches(ctx, r.req, r.view)
-	if err == nil && !ok {
-		return
-	}
-	if err == nil {
-		err = r.withParams(ctx, step, p, binding, in)
-	}
+// through judges the request through one binding, once for each param. An error
+// ends the request.
+func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding, in policy.Input) error {
+	params, ok, err := r.selected(ctx, step, p, binding)
 	if err != nil {
-		r.misconfigured(step, fmt.Errorf("failed to configure binding: %w", err))
+		return r.misconfigured(step, fmt.Errorf("failed to configure binding: %w", err))
 	}
-}
-
-func (r *run) withParams(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding, in policy.Input) error {
-	if p.ParamKind == nil || binding.Params == nil {
-		r.evaluate(ctx, step, p.Program, in)
+	if !ok {
 		return nil
 	}
-	params, err := selectParams(ctx, r.view, *p.ParamKind, binding.Params, r.req.Namespace)
-	if err != nil {
-		return err
-	}
 	for _, param := range params {
-		in.Param = param
-		step.Param = &verdict.ParamRef{
-			APIVersion: param.GetAPIVersion(), Kind: param.GetKind(),
-			Namespace: param.GetNamespace(), Name: param.GetName(),
+		in.Param, step.Param = param, reference(param)
+		if err := r.evaluate(ctx, step, p.Program, in); err != nil {
+			return err
 		}
-		r.evaluate(ctx, step, p.Program, in)
 	}
 	return nil
 }
 
-func (r *run) evaluate(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) {
-	for _, finding := range program.Evaluate(ctx, in) {
-		step.Finding = finding
-		r.steps = append(r.steps, step)
+// selected says whether the binding is about the request, and with which params
+// the policy judges it: a nil one stands for no params.
+func (r *run) selected(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding) (params []*unstructured.Unstructured, ok bool, err error) {
+	defer contain(ctx, step, &err)
+	if _, ok, err = binding.Criteria.Matches(ctx, r.req, r.view); err != nil || !ok {
+		return nil, false, err
+	}
+	if p.ParamKind == nil || binding.Params == nil {
+		return []*unstructured.Unstructured{nil}, true, nil
+	}
+	params, err = selectParams(ctx, r.view, *p.ParamKind, binding.Params, r.req.Namespace)
+	return params, true, err
+}
+
+// evaluate adds what the program finds. An error ends the request.
+func (r *run) evaluate(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) error {
+	if ctx.Err() != nil {
+		return ErrNoTimeLeft
+	}
+	findings, err := findings(ctx, step, program, in)
+	if err != nil {
+		return r.misconfigured(step, err)
+	}
+	for _, finding := range findings {
+		if err := r.add(step, finding); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func findings(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) (found []verdict.Finding, err error) {
+	defer contain(ctx, step, &err)
+	return program.Evaluate(ctx, in), nil
+}
+
+// contain turns a panic into an error of the policy, and logs where it was
+// without the data that it was about.
+func contain(ctx context.Context, step verdict.Step, err *error) {
+	if cause := recover(); cause != nil {
+		klog.FromContext(ctx).Error(nil, "Policy panicked", "kind", step.Policy.Kind, "namespace", step.Policy.Namespace,
+			"policy", step.Policy.Name, "binding", step.Binding, "stack", string(debug.Stack()))
+		*err = errors.New("the policy panicked")
 	}
 }
 
-func (r *run) misconfigured(step verdict.Step, err error) {
-	step.Finding = verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()}
+func (r *run) misconfigured(step verdict.Step, err error) error {
+	return r.add(step, verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()})
+}
+
+func (r *run) add(step verdict.Step, finding verdict.Finding) error {
+	if len(r.steps) == maxSteps {
+		return ErrTooManyEvaluations
+	}
+	step.Finding = finding
 	r.steps = append(r.steps, step)
+	return nil
+}
+
+func reference(param *unstructured.Unstructured) *verdict.ParamRef {
+	if param == nil {
+		return nil
+	}
+	return &verdict.ParamRef{
+		APIVersion: param.GetAPIVersion(), Kind: param.GetKind(),
+		Namespace: param.GetNamespace(), Name: param.GetName(),
+	}
 }

@@ -6,6 +6,7 @@ package chain_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestRunOrderAndContainment(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			set := (&policy.Set{}).Edit(nil, test.units)
-			got := chain.RunSet(t.Context(), set, pod("nginx", "default"), view(t))
+			got := run(t, set, pod("nginx", "default"), view(t))
 			if messages(got) != test.want || got.Allowed != (test.want == "") {
 				t.Errorf("allowed %v, denials:\n%s\nwant:\n%s", got.Allowed, messages(got), test.want)
 			}
@@ -145,14 +146,87 @@ func TestCandidatesShadow(t *testing.T) {
 	}
 }
 
+// TestNoTimeLeft: a request whose time has ended is not admitted, even if every
+// policy ignores its failures.
 func TestNoTimeLeft(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	set := (&policy.Set{}).Edit(nil, []*policy.Unit{toy(t, "a", "zebra")})
-	got := chain.RunSet(ctx, set, pod("nginx", "default"), view(t))
-	if want := "Toy 'a' denied request: failed to configure policy: context canceled"; messages(got) != want {
+	ignoring := toy(t, "a", "zebra")
+	ignoring.Policy.OnError = verdict.Ignore
+	set := (&policy.Set{}).Edit(nil, []*policy.Unit{ignoring})
+	got, err := chain.RunSet(ctx, set, pod("nginx", "default"), view(t))
+	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
+		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
+	}
+}
+
+// TestTooManyEvaluations: what a request may cost in memory is bounded, and a
+// request beyond that is not admitted.
+func TestTooManyEvaluations(t *testing.T) {
+	const bindings, params = 60, 1000
+	objects := make([]*unstructured.Unstructured, params)
+	for i := range objects {
+		objects[i] = object("v1", "ConfigMap", "default", fmt.Sprintf("c%d", i), nil)
+	}
+	p := toy(t, "p", "zebra")
+	p.Policy.NeedsBinding, p.Policy.OnError = true, verdict.Ignore
+	p.Policy.ParamKind = &schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	units := []*policy.Unit{p}
+	for i := range bindings {
+		units = append(units, &policy.Unit{
+			ID:      policy.ID{Kind: "ToyBinding", Name: fmt.Sprintf("b%d", i)},
+			Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(nil), Params: &policy.Params{Selector: labels.Everything()}},
+		})
+	}
+	got, err := chain.RunSet(t.Context(), (&policy.Set{}).Edit(nil, units), pod("nginx", "default"), view(t, objects...))
+	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
+		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
+	}
+}
+
+// TestPanicThroughOneBinding: the other bindings of the policy still judge.
+func TestPanicThroughOneBinding(t *testing.T) {
+	p := toy(t, "p", "ngi")
+	p.Policy.NeedsBinding, p.Policy.OnError = true, verdict.Ignore
+	p.Policy.Program = panicsFirst(t, p.Policy.Program)
+	units := []*policy.Unit{p}
+	for _, name := range []string{"a", "b"} {
+		units = append(units, &policy.Unit{
+			ID:      policy.ID{Kind: "ToyBinding", Name: name},
+			Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(nil)},
+		})
+	}
+	got := run(t, (&policy.Set{}).Edit(nil, units), pod("nginx", "default"), view(t))
+	if want := "Toy 'p' with binding 'b' denied request: the name contains \"ngi\""; messages(got) != want {
 		t.Errorf("got %q, want %q", messages(got), want)
 	}
+}
+
+type programFunc func(context.Context, policy.Input) []verdict.Finding
+
+func (f programFunc) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
+	return f(ctx, in)
+}
+
+func panicsFirst(t *testing.T, then policy.Program) policy.Program {
+	t.Helper()
+	first := true
+	return programFunc(func(ctx context.Context, in policy.Input) []verdict.Finding {
+		if first {
+			first = false
+			panic("once")
+		}
+		return then.Evaluate(ctx, in)
+	})
+}
+
+func run(t *testing.T, set *policy.Set, req *request.Request, v cluster.View) verdict.Verdict {
+	t.Helper()
+	got, err := chain.RunSet(t.Context(), set, req, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
 }
 
 func TestExemptRequestsAreNotJudged(t *testing.T) {
@@ -162,7 +236,7 @@ func TestExemptRequestsAreNotJudged(t *testing.T) {
 		Kind:     schema.GroupVersionKind{Group: "policy.portcullis.dev", Version: "v1alpha1", Kind: "ValidatingAdmissionPolicy"},
 		Resource: schema.GroupVersionResource{Group: "policy.portcullis.dev", Version: "v1alpha1", Resource: "validatingadmissionpolicies"},
 	})
-	if got := chain.RunSet(t.Context(), set, req, view(t)); !got.Allowed {
+	if got := run(t, set, req, view(t)); !got.Allowed {
 		t.Errorf("our own group is judged: %s", messages(got))
 	}
 }
@@ -212,7 +286,7 @@ func TestBindings(t *testing.T) {
 				Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(nil), Params: test.params},
 			}
 			set := (&policy.Set{}).Edit(nil, []*policy.Unit{p, b})
-			got := chain.RunSet(t.Context(), set, pod("nginx", test.namespace), v)
+			got := run(t, set, pod("nginx", test.namespace), v)
 			if want := strings.Join(test.want, "\n"); messages(got) != want {
 				t.Errorf("got:\n%s\nwant:\n%s", messages(got), want)
 			}
@@ -237,17 +311,17 @@ func TestBindingMatches(t *testing.T) {
 		})},
 	}
 	set := (&policy.Set{}).Edit(nil, []*policy.Unit{p})
-	if got := chain.RunSet(t.Context(), set, pod("nginx-1", "default"), view(t)); !got.Allowed {
+	if got := run(t, set, pod("nginx-1", "default"), view(t)); !got.Allowed {
 		t.Error("a policy that needs a binding judges without one")
 	}
 	set = set.Edit(nil, []*policy.Unit{b})
 	for name, allowed := range map[string]bool{"nginx-1": false, "nginx-2": true} {
-		if got := chain.RunSet(t.Context(), set, pod(name, "default"), view(t)); got.Allowed != allowed {
+		if got := run(t, set, pod(name, "default"), view(t)); got.Allowed != allowed {
 			t.Errorf("%s: allowed %v, want %v: %s", name, got.Allowed, allowed, messages(got))
 		}
 	}
 	set = set.Edit([]policy.ID{b.ID}, nil)
-	if got := chain.RunSet(t.Context(), set, pod("nginx-1", "default"), view(t)); !got.Allowed {
+	if got := run(t, set, pod("nginx-1", "default"), view(t)); !got.Allowed {
 		t.Error("a binding that was removed is in force")
 	}
 }

@@ -24,9 +24,6 @@ func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersi
 	if err != nil {
 		return nil, err
 	}
-	if params.Err != nil {
-		return nil, params.Err
-	}
 	selection := cluster.Selection{Kind: kind, Name: params.Name, Selector: params.Selector}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 		selection.Namespace = params.Namespace
@@ -38,6 +35,9 @@ func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersi
 		}
 	} else if params.Namespace != "" {
 		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
+	}
+	if params.Err != nil {
+		return nil, params.Err
 	}
 	selected, err := view.Objects(ctx, selection)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
-// All returns every dialect, in the order in which the chain judges.
+// All returns every dialect.
 func All() []policy.Dialect {
 	return []policy.Dialect{
 		cel.New(),

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
@@ -97,9 +98,9 @@ func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster
 	if !c.equivalent || len(rules) == 0 {
 		return cluster.Equivalent{}, false, nil
 	}
-	equivalents := view.Equivalents(req.RequestResource, req.RequestSubResource)
+	others := equivalents(req, view)
 	for i := range rules {
-		for _, other := range equivalents {
+		for _, other := range others {
 			if other.Resource == req.RequestResource || !rules[i].matches(req, other.Resource) {
 				continue
 			}
@@ -113,6 +114,27 @@ func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster
 		}
 	}
 	return cluster.Equivalent{}, false, nil
+}
+
+// equivalents returns the other resources that serve the objects of the request.
+// The resource to which the API server has converted them for a webhook is one of
+// them, whether the view knows that or not.
+func equivalents(req *request.Request, view cluster.View) []cluster.Equivalent {
+	known := view.Equivalents(req.RequestResource, req.RequestSubResource)
+	if req.Resource == req.RequestResource {
+		return known
+	}
+	converted := cluster.Equivalent{Resource: req.Resource, Kind: req.Kind}
+	i := slices.IndexFunc(known, func(e cluster.Equivalent) bool { return e.Resource == converted.Resource })
+	if i >= 0 && !known[i].Kind.Empty() {
+		return known
+	}
+	all := slices.Clone(known)
+	if i >= 0 {
+		all[i] = converted
+		return all
+	}
+	return append(all, converted)
 }
 
 func original(req *request.Request) cluster.Equivalent {

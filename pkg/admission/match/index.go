@@ -71,7 +71,7 @@ func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T)
 	if ix.shapes.present[equivalent]|ix.shapes.present[excluded] == 0 {
 		return merge(found, buf)
 	}
-	for _, other := range view.Equivalents(req.RequestResource, req.RequestSubResource) {
+	for _, other := range equivalents(req, view) {
 		if other.Resource == req.RequestResource {
 			continue
 		}
@@ -87,7 +87,7 @@ func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T)
 // appendBuckets appends the buckets of k and of every wider key.
 func (ix *Index[T]) appendBuckets(found [][]*Item[T], k key) [][]*Item[T] {
 	for present := ix.shapes.present[k.lane]; present != 0; present &= present - 1 {
-		wider := k.widen(shape(bits.TrailingZeros32(present)))
+		wider := k.widen(shape(bits.TrailingZeros32(present))) //nolint:gosec // At most 31, since present is not 0.
 		if bucket := ix.buckets.get(wider.hash(ix.seed), wider); len(bucket) > 0 {
 			found = append(found, bucket)
 		}

@@ -32,8 +32,8 @@ type Set struct {
 }
 
 // Edit returns a set without the objects that remove names and with the units
-// of put, each of which replaces the unit of the same ID. Its cost follows the
-// change; s stays as it is.
+// of put, each of which replaces the unit of the same ID; s stays as it is. Its
+// cost is that of the change and of copying one pointer for each stored object.
 func (s *Set) Edit(remove []ID, put []*Unit) *Set {
 	e := editor{
 		bound:   maps.Clone(s.bound),

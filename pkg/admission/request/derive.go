@@ -3,7 +3,13 @@
 
 package request
 
-import "sync"
+import (
+	"errors"
+	"sync"
+)
+
+// errIncomplete keeps a view whose build has panicked from being taken for one.
+var errIncomplete = errors.New("a view of the request could not be built")
 
 // Key names one view that is derived from a Request, such as the values that
 // one policy language needs. Declare it as a package variable of the package
@@ -32,6 +38,9 @@ func Derive[T any](r *Request, key *Key[T], build func(*Request) (T, error)) (T,
 	if !ok { // unreachable: only this function stores, and a key has one type
 		return build(r)
 	}
-	view.once.Do(func() { view.value, view.err = build(r) })
+	view.once.Do(func() {
+		view.err = errIncomplete // stays when build panics
+		view.value, view.err = build(r)
+	})
 	return view.value, view.err
 }

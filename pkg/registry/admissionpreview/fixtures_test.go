@@ -17,7 +17,6 @@ import (
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"

@@ -54,7 +54,7 @@ func explain(err error) error {
 }
 
 func jsonType(goType reflect.Type) string {
-	switch goType.Kind() { //nolint:exhaustive // the kinds that an AdmissionReview has
+	switch goType.Kind() {
 	case reflect.Struct, reflect.Map:
 		return "object"
 	case reflect.Slice:

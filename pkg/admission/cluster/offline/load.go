@@ -199,12 +199,13 @@ func (l *loader) report(err error) {
 	}
 }
 
-// flatten returns the errors that errors.Join has joined.
+// flatten returns the errors that errors.Join has joined. Errors that are
+// wrapped in another one are not taken out of it.
 func flatten(err error) []error {
 	if err == nil {
 		return nil
 	}
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // joined errors, not wrapped ones, are taken apart
+	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return []error{err}
 	}

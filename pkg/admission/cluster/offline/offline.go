@@ -39,6 +39,8 @@ func New(objects []*unstructured.Unstructured) (*View, error) {
 
 // emptyCluster is built once per process: it never changes, and a view is built
 // for each preview.
+//
+//nolint:gochecknoglobals // A constant in effect.
 var emptyCluster = sync.OnceValues(func() (cluster.View, error) {
 	var namespaces []*unstructured.Unstructured
 	// The system namespaces of k8s.io/kubernetes/pkg/controlplane.

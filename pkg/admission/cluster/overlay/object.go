@@ -10,7 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,7 +42,7 @@ func inspect(obj *unstructured.Unstructured) field.ErrorList {
 	}
 	errs = append(errs, needString(metadata, "name", at, "give the object a name")...)
 	if name, ok := metadata["name"].(string); ok {
-		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 {
+		if faults := content.IsPathSegmentName(name); len(faults) > 0 {
 			errs = append(errs, field.Invalid(at.Child("name"), name, strings.Join(faults, "; ")))
 		}
 	}

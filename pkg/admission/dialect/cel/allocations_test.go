@@ -5,6 +5,7 @@ package cel_test
 
 import (
 	"fmt"
+	"math"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
@@ -25,6 +27,18 @@ func installed(t testing.TB, matching, all int) *policy.Set {
 	t.Helper()
 	dialect := cel.New()
 	units := make([]*policy.Unit, 0, 2*all)
+	var program policy.Program // compiled once for those that do not match: only their number counts
+	unit := func(obj *policyapi.ValidatingAdmissionPolicy) *policy.Unit {
+		if program == nil || len(units) < 2*matching {
+			u := compiled(t, dialect, obj)
+			program = u.Policy.Program
+			return u
+		}
+		return &policy.Unit{
+			ID:     policy.ID{Kind: "ValidatingAdmissionPolicy", Name: obj.Name},
+			Policy: &policy.Policy{Criteria: match.Compile(obj.Spec.MatchConstraints), Program: program, NeedsBinding: true},
+		}
+	}
 	for i := range all {
 		spec := admissionregistrationv1.ValidatingAdmissionPolicySpec{
 			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "request.operation == 'CREATE'"}},
@@ -41,7 +55,7 @@ func installed(t testing.TB, matching, all int) *policy.Set {
 		if i >= matching {
 			rule.Resources = []string{fmt.Sprintf("others%d", i%100)}
 		}
-		units = append(units, compiled(t, dialect, obj), compiled(t, dialect, &policyapi.ValidatingAdmissionPolicyBinding{
+		units = append(units, unit(obj), compiled(t, dialect, &policyapi.ValidatingAdmissionPolicyBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: obj.Name},
 			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{
 				PolicyName:        obj.Name,
@@ -68,8 +82,9 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 	allocations := func(all int) float64 {
 		set := installed(t, 10, all)
 		judge := func() {
-			if v := chain.RunSet(t.Context(), set, deployment(), view); !v.Allowed || len(v.Evaluations) != 20 {
-				t.Fatalf("allowed %v with %d evaluations, want an admission with 20", v.Allowed, len(v.Evaluations))
+			v, err := chain.RunSet(t.Context(), set, deployment(), view)
+			if err != nil || !v.Allowed || len(v.Evaluations) != 20 {
+				t.Fatalf("allowed %v with %d evaluations and error %v, want an admission with 20", v.Allowed, len(v.Evaluations), err)
 			}
 		}
 		judge() // what is built once
@@ -77,7 +92,9 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 	}
 	few, many := allocations(10), allocations(1000)
 	t.Logf("allocations of a request that 10 policies match: %.0f of 10 installed, %.0f of 1,000", few, many)
-	if few != many {
+	// The pools of the CEL interpreter are emptied at random, by the race
+	// detector above all; one allocation a policy would be 990 more.
+	if math.Abs(many-few) > few/100 {
 		t.Errorf("%.0f allocations with 10 installed and %.0f with 1,000, want the same", few, many)
 	}
 }
@@ -89,7 +106,9 @@ func BenchmarkTenMatching(b *testing.B) {
 			set := installed(b, 10, all)
 			b.ReportAllocs()
 			for b.Loop() {
-				chain.RunSet(b.Context(), set, deployment(), view)
+				if _, err := chain.RunSet(b.Context(), set, deployment(), view); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -36,15 +36,16 @@ func versionedAttributes(in policy.Input) (*admission.VersionedAttributes, error
 	}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	if versioned, ok := shared.versions[in.Matched.Kind]; ok {
-		return versioned, nil
+	versioned, ok := shared.versions[in.Matched.Kind]
+	if !ok {
+		if versioned, err = shared.convert(in); err != nil {
+			return nil, err
+		}
+		shared.versions[in.Matched.Kind] = versioned
 	}
-	versioned, err := shared.convert(in)
-	if err != nil {
-		return nil, err
-	}
-	shared.versions[in.Matched.Kind] = versioned
-	return versioned, nil
+	// Upstream's evaluators write to what they are given.
+	own := *versioned
+	return &own, nil
 }
 
 func newAttributes(req *request.Request) (*attributes, error) {

@@ -12,6 +12,7 @@ package cel
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -93,12 +94,19 @@ func compileBinding(stored *policyapi.ValidatingAdmissionPolicyBinding) *policy.
 	}
 }
 
+// params follows CollectParams of
+// k8s.io/apiserver/pkg/admission/plugin/policy/generic in what it refuses.
 func params(ref *admissionregistrationv1.ParamRef) *policy.Params {
 	if ref == nil {
 		return nil
 	}
 	p := &policy.Params{Name: ref.Name, Namespace: ref.Namespace}
-	if ref.Name == "" {
+	switch {
+	case ref.Name != "" && ref.Selector != nil:
+		p.Err = errors.New("paramRef.name and paramRef.selector are mutually exclusive")
+	case ref.Name == "" && ref.Selector == nil:
+		p.Err = errors.New("one of name or selector must be provided")
+	case ref.Name == "":
 		p.Selector, p.Err = metav1.LabelSelectorAsSelector(ref.Selector)
 	}
 	if action := ref.ParameterNotFoundAction; action != nil {

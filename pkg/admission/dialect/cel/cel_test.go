@@ -120,15 +120,15 @@ func TestFindings(t *testing.T) {
 				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "error", Expression: "object.absent == 1"}, {Name: "false", Expression: "false"}},
 				Validations:     []admissionregistrationv1.Validation{{Expression: "false"}},
 			},
-			want: []verdict.Finding{{Kind: verdict.Skip, Rule: "matchConditions", Message: "a match condition is false"}},
+			want: []verdict.Finding{{Kind: verdict.Skip, Rule: "matchConditions", Message: `the match condition "false" is false`}},
 		},
 		{
 			name: "a match condition that fails",
 			spec: spec{
 				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "error", Expression: "object.absent == 1"}},
-				Validations:     []admissionregistrationv1.Validation{{Expression: "true"}, {Expression: "true"}},
+				Validations:     []admissionregistrationv1.Validation{{Expression: "true"}},
 			},
-			want: []verdict.Finding{{Kind: verdict.Error, Message: "expression 'object.absent == 1' resulted in error: no such key: absent"}},
+			want: []verdict.Finding{{Kind: verdict.Error, Rule: "matchConditions", Message: "expression 'object.absent == 1' resulted in error: no such key: absent"}},
 		},
 		{
 			name: "variables",

@@ -52,13 +52,12 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
 	}
 	s.variables(spec.Variables)
-	var matcher matchconditions.Matcher
+	// A matcher and a validator without a failure policy fail closed; Fold
+	// applies that of the policy.
 	if conditions := s.matchConditions(spec.MatchConditions); conditions != nil {
-		matcher = matchconditions.NewMatcher(conditions, nil, "policy", "validate", name)
+		p.conditions = matchconditions.NewMatcher(conditions, nil, "policy", "validate", name)
 	}
-	// A validator without a failure policy fails closed; Fold applies that of
-	// the policy.
-	p.validator = validating.NewValidator(s.validations(spec.Validations), matcher,
+	p.validator = validating.NewValidator(s.validations(spec.Validations), nil,
 		s.auditAnnotations(spec.AuditAnnotations), s.messages(spec.Validations), nil, nil)
 	return p, s.errs
 }

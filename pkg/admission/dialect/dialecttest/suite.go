@@ -118,7 +118,12 @@ func (s Suite) broken(t *testing.T) {
 func (s Suite) cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.evaluate(ctx, t, s.compile(t, s.Denying), s.Request())
+	for _, obj := range []runtime.Object{s.Allowing, s.Denying} {
+		findings := s.evaluate(ctx, t, s.compile(t, obj), s.Request())
+		if len(findings) != 1 || findings[0].Kind != verdict.Error || findings[0].Message != context.Canceled.Error() {
+			t.Errorf("got %+v, want one error that says %q", findings, context.Canceled)
+		}
+	}
 }
 
 func (s Suite) unchanged(t *testing.T) {

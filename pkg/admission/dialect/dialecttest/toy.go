@@ -51,9 +51,11 @@ func (Toy) Compile(_ context.Context, obj runtime.Object) (*policy.Unit, field.E
 type forbidden string
 
 // Evaluate implements policy.Program.
-func (f forbidden) Evaluate(_ context.Context, in policy.Input) []verdict.Finding {
+func (f forbidden) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
 	finding := verdict.Finding{Kind: verdict.Pass, Rule: "forbid", Expression: string(f)}
 	switch {
+	case ctx.Err() != nil:
+		finding.Kind, finding.Message = verdict.Error, ctx.Err().Error()
 	case f == "panic":
 		panic("the toy panics")
 	case f == "":

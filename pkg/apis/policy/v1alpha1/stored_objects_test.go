@@ -117,7 +117,7 @@ func storedMeta() metav1.ObjectMeta {
 		ManagedFields: []metav1.ManagedFieldsEntry{{
 			Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "policy.portcullis.dev/v1alpha1",
 			Time: ptr.To(storedTime(3)), FieldsType: "FieldsV1", Subresource: "status",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:team":{}}}}`)},
+			FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:team":{}}}}`),
 		}},
 	}
 }

@@ -17,6 +17,8 @@ import (
 
 // table is built once per process: it never changes, and a view is built for
 // each preview.
+//
+//nolint:gochecknoglobals // A constant in effect.
 var table = sync.OnceValue(func() *discovery.Table {
 	return discovery.NewTable(resources())
 })
