@@ -19,7 +19,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
-	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 	"github.com/portcullis-dev/portcullis/pkg/generated/clientset/versioned"
 	"github.com/portcullis-dev/portcullis/test/integration/harness"
 )
@@ -27,9 +26,7 @@ import (
 // One server answers for all examples: previews and dry runs leave nothing
 // behind, and the quickstart, which does, is the last.
 func TestServer(t *testing.T) {
-	config := harness.Start(t, harness.WithConfig(func(c *apiserver.Config) error {
-		return c.AddOfflineEngine(filepath.Join(quickstart, objectsFolder))
-	})).Config
+	config := harness.Start(t, harness.WithObjects(filepath.Join(quickstart, objectsFolder))).Config
 	examples := mustLoadExamples(t)
 	t.Run("cases", func(t *testing.T) { runCases(t, examples, previewJudge(t, config)) })
 	dryRun := newWriter(t, config, metav1.DryRunAll)

@@ -35,14 +35,14 @@ import (
 // ReviewPath is the direct review door for validation.
 const ReviewPath = "/admission/v1/validate"
 
-// AddOfflineEngine adds the engine with a cluster that is made of the manifests
-// below dir; with an empty dir it has no objects.
-func (c *Config) AddOfflineEngine(dir string) error {
+// LoadObjects returns a cluster that is made of the manifests below dir; with an
+// empty dir it has no objects. The error lists all faults, one a line.
+func LoadObjects(dir string) (func() cluster.View, error) {
 	objects, err := offline.Load(dir)
 	if err != nil {
-		return fmt.Errorf("--objects: %w", err)
+		return nil, fmt.Errorf("--objects: %w", err)
 	}
-	return c.AddEngine(func() cluster.View { return objects })
+	return func() cluster.View { return objects }, nil
 }
 
 // AddEngine adds what judges requests: the catalog of compiled policies, kept

@@ -78,7 +78,8 @@ type ensurer struct {
 }
 
 // ensure returns the pair called name when it still is what spec asks for, and
-// makes it anew otherwise. A nil issuer asks for an authority.
+// makes it anew otherwise. A nil issuer asks for an authority, which is made anew
+// only when it is not there or near its end.
 func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec, issuer *keyPair) *keyPair {
 	if e.err != nil {
 		return nil
@@ -90,6 +91,11 @@ func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec,
 	}
 	if err == nil {
 		return pair
+	}
+	if issuer == nil && !replaceable(base, err) {
+		e.err = fmt.Errorf("authority %s%s cannot be used: %w: set the clock right or restore the file with its key; "+
+			"once both are removed, a new authority is made, which no kubeconfig and no webhook registration trusts yet", base, certSuffix, err)
+		return nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		klog.FromContext(ctx).Info("Making a certificate anew", "file", base+certSuffix, "reason", err.Error())
@@ -103,6 +109,17 @@ func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec,
 		return nil
 	}
 	return pair
+}
+
+// replaceable says whether an authority that err is said of may be made anew. It
+// is what others trust, so neither a wrong clock nor a file that cannot be read
+// is a reason; that it is not there or near its end is.
+func replaceable(base string, err error) bool {
+	if errors.Is(err, errEnding) {
+		return true
+	}
+	_, err = os.Stat(base + certSuffix)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // servingNames are the names and addresses under which clients may call a server

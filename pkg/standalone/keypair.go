@@ -12,6 +12,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"net"
@@ -79,6 +80,9 @@ type certificateSpec struct {
 	names        []string // DNS names and IP addresses of a server
 }
 
+// errEnding says that a certificate is at or near its end.
+var errEnding = errors.New("it ends")
+
 // check says why cert cannot be kept: it is not what s asks for, not signed by
 // issuer, not valid yet, or near its end. A nil issuer stands for cert itself.
 func (s certificateSpec) check(cert *x509.Certificate, issuer *keyPair, now time.Time) error {
@@ -91,7 +95,7 @@ func (s certificateSpec) check(cert *x509.Certificate, issuer *keyPair, now time
 		return fmt.Errorf("it is for %s", cert.Subject)
 	}
 	if !now.Add(renewBefore).Before(cert.NotAfter) {
-		return fmt.Errorf("it ends on %s", cert.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf("%w on %s", errEnding, cert.NotAfter.Format(time.DateOnly))
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(parent)

@@ -47,6 +47,10 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil { // others run the binary, too
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	binary = filepath.Join(dir, "portcullis-apiserver")
 	build := exec.Command("go", "build", "-o", binary, "github.com/portcullis-dev/portcullis/cmd/portcullis-apiserver")
 	build.Stderr = os.Stderr
@@ -87,8 +91,15 @@ func (o *output) String() string {
 // launch starts a server on dataDir. A process that still runs when the test ends is killed.
 func launch(t *testing.T, dataDir string, flags ...string) *server {
 	t.Helper()
+	return launchAs(t, nil, dataDir, flags...)
+}
+
+// launchAs is launch as another user, or as the one who runs the test when as is nil.
+func launchAs(t *testing.T, as *syscall.Credential, dataDir string, flags ...string) *server {
+	t.Helper()
 	s := &server{kubeconfig: filepath.Join(dataDir, "kubeconfig"), exited: make(chan struct{})}
 	s.command = exec.Command(binary, append([]string{"--data-dir", dataDir}, flags...)...)
+	s.command.SysProcAttr = &syscall.SysProcAttr{Credential: as}
 	s.command.Stdout, s.command.Stderr = &s.stdout, &s.stderr
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)

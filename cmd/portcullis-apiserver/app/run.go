@@ -16,6 +16,10 @@ import (
 // Run serves until ctx ends, lets the requests in flight finish, and then stops
 // what the server stands on. Once the server is ready, it says on out where it is.
 func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
+	objects, err := apiserver.LoadObjects(o.Objects)
+	if err != nil {
+		return err
+	}
 	env, err := standalone.Start(ctx, o.standalone())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -35,7 +39,7 @@ func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
-	if err := config.AddOfflineEngine(o.Objects); err != nil {
+	if err := config.AddEngine(objects); err != nil {
 		return err
 	}
 	server, err := config.Complete().New()

@@ -76,7 +76,8 @@ type View interface {
 	// has that version. It never modifies obj; what it returns may share values
 	// with obj. Not every pair of kinds can be converted.
 	Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error)
-	// Authorizer answers what a user may do. It never allows by default.
+	// Authorizer answers what a user may do. It is nil where the view cannot
+	// tell: a policy that asks is then an error, for neither yes nor no is safe.
 	Authorizer() authorizer.UnconditionalAuthorizer
 }
 

@@ -121,7 +121,7 @@ func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster
 // them, whether the view knows that or not.
 func equivalents(req *request.Request, view cluster.View) []cluster.Equivalent {
 	known := view.Equivalents(req.RequestResource, req.RequestSubResource)
-	if req.Resource == req.RequestResource {
+	if req.Resource == req.RequestResource || req.Resource.Empty() {
 		return known
 	}
 	converted := cluster.Equivalent{Resource: req.Resource, Kind: req.Kind}

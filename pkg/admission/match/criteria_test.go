@@ -77,6 +77,9 @@ func TestMatches(t *testing.T) {
 	podElsewhere := create("", "v1", "pods", "Pod", "missing")
 	beta := create("extensions", "v1beta1", "deployments", "Deployment", "prod")
 	widget := create("example.com", "v1", "widgets", "Widget", "prod")
+	converted := create("example.com", "v9", "gizmos", "Gizmo", "prod")
+	converted.Resource = schema.GroupVersionResource{Group: "example.com", Version: "v8", Resource: "gizmos"}
+	converted.Kind = schema.GroupVersionKind{Group: "example.com", Version: "v8", Kind: "Gizmo"}
 	production := create("", "v1", "namespaces", "Namespace", "fresh")
 	production.Object.SetLabels(map[string]string{"env": "prod"})
 	node := create("", "v1", "nodes", "Node", "")
@@ -95,6 +98,9 @@ func TestMatches(t *testing.T) {
 		"an equivalent resource, exactly":  {resources("apps", "v1", "deployments", isExact), beta, "", ""},
 		"an equivalent of unknown kind": {resources("example.com", "v1beta1", "widgets"), widget, "",
 			"unable to convert to example.com/v1beta1, Resource=widgets: unknown kind"},
+		"the resource to which the API server has converted": {resources("example.com", "v8", "gizmos"), converted, "example.com/v8, Resource=gizmos example.com/v8, Kind=Gizmo", ""},
+		"the same, exactly":                     {resources("example.com", "v8", "gizmos", isExact), converted, "", ""},
+		"an exclusion of it":                    {resources("*", "*", "gizmos", excluding("v8", "gizmos")), converted, "", ""},
 		"an exclusion":                          {resources("", "v1", "pods", excluding("v1", "pods")), pod, "", ""},
 		"an exclusion of an equivalent":         {resources("*", "*", "deployments", excluding("v1", "deployments")), beta, "", ""},
 		"an exclusion of an unknown kind":       {resources("", "v1", "pods", excluding("v1beta1", "widgets")), widget, "", "unable to convert to example.com/v1beta1, Resource=widgets: unknown kind"},

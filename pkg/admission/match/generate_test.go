@@ -119,10 +119,6 @@ func (g generator) request() *request.Request {
 		target{"*", "*", "*", "*", "*"},
 	)
 	fields := request.Fields{
-		// What the object was converted to must not matter.
-		Kind:               schema.GroupVersionKind{Group: "converted", Version: "v9", Kind: "Converted"},
-		Resource:           schema.GroupVersionResource{Group: "converted", Version: "v9", Resource: "converteds"},
-		SubResource:        "converted",
 		RequestKind:        schema.GroupVersionKind{Group: on.group, Version: on.version, Kind: on.kind},
 		RequestResource:    schema.GroupVersionResource{Group: on.group, Version: on.version, Resource: on.resource},
 		RequestSubResource: on.subresource,

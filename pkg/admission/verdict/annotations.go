@@ -17,6 +17,9 @@ const (
 	// maxAnnotationBytes cuts each value of an audit annotation, by bytes, as
 	// upstream does.
 	maxAnnotationBytes = 10 * 1024
+	// maxAnnotationsBytes bounds all values together: one policy may be judged
+	// with many params. Further values are left out.
+	maxAnnotationsBytes = 1 << 20
 	// maxFailures bounds the list under ValidationFailureKey, as upstream does.
 	maxFailures = 50
 )
@@ -35,6 +38,7 @@ type failure struct {
 // stem from several bindings or params, are joined in the order of judgement.
 type annotations struct {
 	values   map[string][]string
+	bytes    int // of all values
 	failures []failure
 }
 
@@ -46,9 +50,10 @@ func (a *annotations) add(policy, key, value string) {
 		a.values = map[string][]string{}
 	}
 	key = policy + "/" + key
-	if slices.Contains(a.values[key], value) {
+	if a.bytes+len(value) > maxAnnotationsBytes || slices.Contains(a.values[key], value) {
 		return
 	}
+	a.bytes += len(value)
 	a.values[key] = append(a.values[key], value)
 }
 

@@ -134,7 +134,7 @@ func (f *folder) act(step *Step) Outcome {
 	for _, action := range step.Actions {
 		switch action {
 		case Warn:
-			f.warnings = append(f.warnings, fmt.Sprintf("Validation failed for %s '%s' with binding '%s': %s",
+			f.warn(fmt.Sprintf("Validation failed for %s '%s' with binding '%s': %s",
 				step.Policy.Kind, step.Policy.Name, step.Binding, step.Finding.Message))
 			if outcome == Audited {
 				outcome = Warned
@@ -148,6 +148,16 @@ func (f *folder) act(step *Step) Outcome {
 		}
 	}
 	return outcome
+}
+
+// maxWarnings bounds the warnings of a verdict; a server sends at most 4 KiB of
+// them.
+const maxWarnings = 1000
+
+func (f *folder) warn(text string) {
+	if len(f.warnings) < maxWarnings {
+		f.warnings = append(f.warnings, text)
+	}
 }
 
 func (f *folder) deny(step *Step) Outcome {

@@ -180,6 +180,29 @@ func TestAuditFailuresAreBounded(t *testing.T) {
 	}
 }
 
+// TestOutputIsBounded: what many params make a policy say is cut.
+func TestOutputIsBounded(t *testing.T) {
+	var steps []Step
+	for i := range maxWarnings + 10 {
+		id := PolicyID{Kind: "P", Name: "p"}
+		steps = append(steps,
+			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail}},
+			Step{Policy: id, Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "m"}},
+			Step{Policy: id, Finding: Finding{Kind: Annotation, Key: "k", Value: fmt.Sprintf("%05d", i) + strings.Repeat("x", maxAnnotationBytes)}})
+	}
+	got := Fold(steps)
+	if len(got.Warnings) != maxWarnings {
+		t.Errorf("%d warnings, want %d", len(got.Warnings), maxWarnings)
+	}
+	if bytes := len(got.AuditAnnotations["p/k"]); bytes > maxAnnotationsBytes+maxAnnotationBytes {
+		t.Errorf("%d bytes of audit annotations, want about %d", bytes, maxAnnotationsBytes)
+	}
+	status := got.ReviewStatus()
+	if want := "P 'p' denied request: m (and 1009 more: see causes for the first 100)"; status.Message != want || len(status.Details.Causes) != maxCauses {
+		t.Errorf("got %q with %d causes, want %q with %d", status.Message, len(status.Details.Causes), want, maxCauses)
+	}
+}
+
 // FuzzFold: one more denial never turns a denied request into an allowed one.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 1, 2})

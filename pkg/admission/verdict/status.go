@@ -44,7 +44,11 @@ func (v Verdict) ReviewStatus() *metav1.Status {
 	first := v.first()
 	message := first.Message
 	if more := len(v.Denials) - 1; more > 0 {
-		message = fmt.Sprintf("%s (and %d more: see causes)", message, more)
+		listed := ""
+		if len(v.Denials) > maxCauses {
+			listed = fmt.Sprintf(" for the first %d", maxCauses)
+		}
+		message = fmt.Sprintf("%s (and %d more: see causes%s)", message, more, listed)
 	}
 	return &metav1.Status{
 		Status:  metav1.StatusFailure,

@@ -14,9 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
@@ -24,6 +21,9 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )

@@ -15,10 +15,9 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 // translateRequest completes what a preview leaves out from the object, the

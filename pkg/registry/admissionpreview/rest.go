@@ -20,14 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 const (

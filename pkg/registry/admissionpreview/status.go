@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/net"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 // status says what the API server would answer.

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 func TestAllowedStatus(t *testing.T) {

@@ -153,7 +153,11 @@ func (s *Server) newServer(env *standalone.Environment) (*apiserver.Server, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := config.AddOfflineEngine(s.objects); err != nil {
+	objects, err := apiserver.LoadObjects(s.objects)
+	if err != nil {
+		return nil, err
+	}
+	if err := config.AddEngine(objects); err != nil {
 		return nil, err
 	}
 	for _, configure := range s.configure {

@@ -5,7 +5,6 @@ package offline
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -49,10 +48,5 @@ func (bare) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) 
 	return nil, fmt.Errorf("unable to convert %v to %v: the object that the API server converted is needed", from, to)
 }
 
-func (bare) Authorizer() authorizer.UnconditionalAuthorizer { return undecided{} }
-
-type undecided struct{}
-
-func (undecided) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
-	return authorizer.DecisionNoOpinion, "", errors.New("authorization is unknown: RBAC objects are not judged yet")
-}
+// Authorizer returns nil: RBAC objects are not judged yet.
+func (bare) Authorizer() authorizer.UnconditionalAuthorizer { return nil }

@@ -181,6 +181,20 @@ func TestUnknownNamespace(t *testing.T) {
 	}
 }
 
+// TestUnknownAuthorizer: where the view cannot tell what a user may do, neither
+// yes nor no is assumed.
+func TestUnknownAuthorizer(t *testing.T) {
+	for _, expression := range []string{
+		"authorizer.group('').resource('pods').check('get').allowed()",
+		"!authorizer.group('').resource('pods').check('get').allowed()",
+	} {
+		got := evaluate(t, cel.New(), validating(expression), deployment())
+		if len(got) != 1 || got[0].Kind != verdict.Error {
+			t.Errorf("%s: got %+v, want an error", expression, got)
+		}
+	}
+}
+
 func TestBinding(t *testing.T) {
 	deny := admissionregistrationv1.DenyAction
 	unit, errs := cel.New().Compile(t.Context(), &policyapi.ValidatingAdmissionPolicyBinding{
