@@ -17,14 +17,13 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/klog/v2"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/generated/clientset/versioned"
 	"github.com/portcullis-dev/portcullis/pkg/generated/informers/externalversions"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"

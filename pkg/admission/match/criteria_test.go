@@ -96,8 +96,10 @@ func TestMatches(t *testing.T) {
 		"any resource":                     {resources("*", "*", "*/*"), pod, "/v1, Resource=pods /v1, Kind=Pod", ""},
 		"an equivalent resource":           {resources("apps", "v1", "deployments"), beta, "apps/v1, Resource=deployments apps/v1, Kind=Deployment", ""},
 		"an equivalent resource, exactly":  {resources("apps", "v1", "deployments", isExact), beta, "", ""},
-		"an equivalent of unknown kind": {resources("example.com", "v1beta1", "widgets"), widget, "",
-			"unable to convert to example.com/v1beta1, Resource=widgets: unknown kind"},
+		"an equivalent of unknown kind": {
+			resources("example.com", "v1beta1", "widgets"), widget, "",
+			"unable to convert to example.com/v1beta1, Resource=widgets: unknown kind",
+		},
 		"the resource to which the API server has converted": {resources("example.com", "v8", "gizmos"), converted, "example.com/v8, Resource=gizmos example.com/v8, Kind=Gizmo", ""},
 		"the same, exactly":                     {resources("example.com", "v8", "gizmos", isExact), converted, "", ""},
 		"an exclusion of it":                    {resources("*", "*", "gizmos", excluding("v8", "gizmos")), converted, "", ""},
@@ -110,8 +112,10 @@ func TestMatches(t *testing.T) {
 		"a new namespace with its own labels":   {resources("", "v1", "namespaces", onlyProd), production, "/v1, Resource=namespaces /v1, Kind=Namespace", ""},
 		"a cluster-scoped object":               {resources("", "v1", "nodes", onlyProd), node, "/v1, Resource=nodes /v1, Kind=Node", ""},
 		"a selector that cannot be parsed":      {resources("", "v1", "pods", badSelector), pod, "", `Internal error occurred: "Around" is not a valid label selector operator`},
-		"a selector without defaults": {noSelector, pod, "",
-			"Internal error occurred: a nil object selector was passed, please ensure selectors are initialized properly"},
+		"a selector without defaults": {
+			noSelector, pod, "",
+			"Internal error occurred: a nil object selector was passed, please ensure selectors are initialized properly",
+		},
 		"no rule, and a bad selector": {resources("", "v1", "services", badSelector), pod, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -51,13 +51,19 @@ func TestCandidates(t *testing.T) {
 		request request.Fields
 		want    string
 	}{
-		"a resource": {create("", "v1", "pods", "Pod", "prod"),
-			"all-main-resources all-resources no-rules pods pods-and-subresources z-everything"},
-		"a resource that no rule names": {create("", "v1", "nodes", "Node", ""),
-			"all-main-resources all-resources no-rules z-everything"},
+		"a resource": {
+			create("", "v1", "pods", "Pod", "prod"),
+			"all-main-resources all-resources no-rules pods pods-and-subresources z-everything",
+		},
+		"a resource that no rule names": {
+			create("", "v1", "nodes", "Node", ""),
+			"all-main-resources all-resources no-rules z-everything",
+		},
 		"a subresource": {scale, "all-resources all-scales no-rules scales-exactly z-everything"},
-		"an equivalent resource": {create("extensions", "v1beta1", "deployments", "Deployment", "prod"),
-			"all-main-resources all-resources apps deployments no-rules z-everything"},
+		"an equivalent resource": {
+			create("extensions", "v1beta1", "deployments", "Deployment", "prod"),
+			"all-main-resources all-resources apps deployments no-rules z-everything",
+		},
 		"an operation that no rule names": {update, "no-rules z-everything"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -47,10 +47,9 @@ func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
 	if err := CheckOperation(fields.Operation); err != nil {
 		return nil, fmt.Errorf("request.operation: %w", err)
 	}
-	if review.RequestKind != nil && review.RequestResource != nil {
-		fields.RequestKind = schema.GroupVersionKind(*review.RequestKind)
-		fields.RequestResource = schema.GroupVersionResource(*review.RequestResource)
-		fields.RequestSubResource = review.RequestSubResource
+	if err := fields.SetOriginal((*schema.GroupVersionKind)(review.RequestKind),
+		(*schema.GroupVersionResource)(review.RequestResource), review.RequestSubResource); err != nil {
+		return nil, fmt.Errorf("request.%w", err)
 	}
 	if review.DryRun != nil {
 		fields.DryRun = *review.DryRun
@@ -65,7 +64,32 @@ func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
 	if fields.Options, err = Object(&review.Options); err != nil {
 		return nil, fmt.Errorf("request.options: %w", err)
 	}
+	if fields.Object == nil && NeedsObject(fields.Operation) {
+		return nil, fmt.Errorf("request.object: required for %s", fields.Operation)
+	}
 	return New(fields), nil
+}
+
+// SetOriginal sets the kind and the resource of the original request: both, or
+// with two nils neither. The error names the field that is missing.
+func (f *Fields) SetOriginal(kind *schema.GroupVersionKind, resource *schema.GroupVersionResource, subresource string) error {
+	if kind == nil && resource == nil {
+		return nil
+	}
+	if kind == nil || kind.Kind == "" || kind.Version == "" {
+		return errors.New("requestKind: version and kind are required beside requestResource")
+	}
+	if resource == nil || resource.Resource == "" || resource.Version == "" {
+		return errors.New("requestResource: version and resource are required beside requestKind")
+	}
+	f.RequestKind, f.RequestResource, f.RequestSubResource = *kind, *resource, subresource
+	return nil
+}
+
+// NeedsObject says whether a request with the operation has an object. Without
+// it, a policy could not see what it is about.
+func NeedsObject(operation admission.Operation) bool {
+	return operation == admission.Create || operation == admission.Update
 }
 
 // CheckOperation reports an operation that is not one of admission.

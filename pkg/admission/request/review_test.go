@@ -26,6 +26,7 @@ func newReview() *admissionv1.AdmissionRequest {
 		Kind:      metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"},
 		Resource:  metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"},
 		Operation: admissionv1.Create,
+		Object:    runtime.RawExtension{Raw: []byte(`{}`)},
 	}
 }
 
@@ -77,7 +78,9 @@ func TestFromReviewFields(t *testing.T) {
 
 // TestFromReviewDefaults pins what an absent optional field means.
 func TestFromReviewDefaults(t *testing.T) {
-	got, err := request.FromReview(newReview())
+	review := newReview()
+	review.Operation, review.Object.Raw = admissionv1.Connect, nil
+	got, err := request.FromReview(review)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,6 +102,22 @@ func TestFromReviewRefuses(t *testing.T) {
 		change func(*admissionv1.AdmissionRequest)
 		want   string
 	}{
+		{"no object to create", func(r *admissionv1.AdmissionRequest) { r.Object.Raw = nil }, "request.object: required for CREATE"},
+		{
+			"no object to update", func(r *admissionv1.AdmissionRequest) {
+				r.Operation, r.Object.Raw = admissionv1.Update, []byte("null")
+			}, "request.object: required for UPDATE",
+		},
+		{
+			"half of the original request", func(r *admissionv1.AdmissionRequest) {
+				r.RequestResource = &metav1.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+			}, "request.requestKind: version and kind are required beside requestResource",
+		},
+		{
+			"the other half", func(r *admissionv1.AdmissionRequest) {
+				r.RequestKind = &metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+			}, "request.requestResource: version and resource are required beside requestKind",
+		},
 		{"no uid", func(r *admissionv1.AdmissionRequest) { r.UID = "" }, "request.uid: required: set a text that no other request has"},
 		{
 			"no kind", func(r *admissionv1.AdmissionRequest) { r.Kind.Kind = "" },

@@ -5,6 +5,7 @@ package admissionpreview
 
 import (
 	"context"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,6 +46,9 @@ func translateRequest(ctx context.Context, in *policyapi.PreviewRequest, view cl
 		return nil, t.errs
 	}
 	t.names()
+	if len(t.errs) > 0 {
+		return nil, t.errs
+	}
 	return request.New(t.fields), nil
 }
 
@@ -85,7 +89,7 @@ func (t *translation) operation() {
 			[]admission.Operation{admission.Create, admission.Update, admission.Delete, admission.Connect}))
 		return
 	}
-	if !object && (t.fields.Operation == admission.Create || t.fields.Operation == admission.Update) {
+	if !object && request.NeedsObject(t.fields.Operation) {
 		t.refuse(field.Required(t.path.Child("object"), "needed for "+string(t.fields.Operation)))
 	}
 	if !oldObject && (t.fields.Operation == admission.Delete || t.fields.Operation == admission.Update) {
@@ -119,10 +123,9 @@ func (t *translation) kinds() {
 	} else {
 		t.fields.Resource = t.resourceOf(t.fields.Kind)
 	}
-	if t.in.RequestKind != nil && t.in.RequestResource != nil {
-		t.fields.RequestKind = schema.GroupVersionKind(*t.in.RequestKind)
-		t.fields.RequestResource = schema.GroupVersionResource(*t.in.RequestResource)
-		t.fields.RequestSubResource = t.in.RequestSubResource
+	if err := t.fields.SetOriginal((*schema.GroupVersionKind)(t.in.RequestKind),
+		(*schema.GroupVersionResource)(t.in.RequestResource), t.in.RequestSubResource); err != nil {
+		t.refuse(field.Invalid(t.path, field.OmitValueType{}, err.Error()))
 	}
 }
 
@@ -149,39 +152,66 @@ func (t *translation) judged() *unstructured.Unstructured {
 
 // names derives name and namespace as the API server would: an object of a
 // namespaced kind that names no namespace is in that of the request or in the
-// default one, and a Namespace is in itself.
+// default one, one of a cluster-scoped kind is in none, and a Namespace is in
+// itself. What contradicts the object is refused, as the API server does.
 func (t *translation) names() {
 	judged := t.judged()
 	if judged == nil {
 		return
 	}
-	if t.fields.Name == "" {
-		t.fields.Name = judged.GetName()
-	}
-	if t.fields.Namespace == "" {
-		t.fields.Namespace = judged.GetNamespace()
-	}
+	t.fields.Name = t.agreed("name", t.fields.Name, judged.GetName())
 	if t.fields.Kind == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) {
 		t.fields.Namespace = t.fields.Name
 		return
 	}
-	if !t.namespaced() {
+	scope, known := t.scope()
+	if known && scope == meta.RESTScopeNameRoot {
+		t.fields.Namespace = ""
+		t.setNamespaces("")
 		return
 	}
-	if t.fields.Namespace == "" && t.in.Resource == nil {
+	t.fields.Namespace = t.agreed("namespace", t.fields.Namespace, judged.GetNamespace())
+	if !known {
+		return
+	}
+	if t.fields.Namespace == "" {
 		t.fields.Namespace = metav1.NamespaceDefault
 	}
-	t.setNamespace(t.fields.Object)
-	t.setNamespace(t.fields.OldObject)
+	if t.fields.SubResource == "" {
+		t.setNamespaces(t.fields.Namespace)
+	}
 }
 
-func (t *translation) namespaced() bool {
-	mapping, err := t.view.Mapper().RESTMapping(t.fields.Kind.GroupKind(), t.fields.Kind.Version)
-	return err == nil && mapping.Scope.Name() == meta.RESTScopeNameNamespace
+// agreed returns what the request and the object say, which must be the same
+// where both say something. The object of a subresource may be another one.
+func (t *translation) agreed(name, ofRequest, ofObject string) string {
+	if ofRequest == "" {
+		return ofObject
+	}
+	if ofObject != "" && ofObject != ofRequest && t.fields.SubResource == "" && t.fields.Operation != admission.Connect {
+		t.refuse(field.Invalid(t.path.Child(name), ofRequest, fmt.Sprintf("the object has the %s %q", name, ofObject)))
+	}
+	return ofRequest
 }
 
-func (t *translation) setNamespace(object *unstructured.Unstructured) {
-	if object != nil && object.GetNamespace() == "" && t.fields.Namespace != "" {
-		object.SetNamespace(t.fields.Namespace)
+// scope is that of the resource, where the cluster has it.
+func (t *translation) scope() (meta.RESTScopeName, bool) {
+	mapper := t.view.Mapper()
+	kind, err := mapper.KindFor(t.fields.Resource)
+	if err != nil {
+		return "", false
+	}
+	mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return "", false
+	}
+	return mapping.Scope.Name(), true
+}
+
+func (t *translation) setNamespaces(namespace string) {
+	for _, object := range []*unstructured.Unstructured{t.fields.Object, t.fields.OldObject} {
+		if object != nil && object.GetNamespace() != namespace && (namespace == "" || object.GetNamespace() == "") {
+			object.SetNamespace(namespace)
+		}
 	}
 }

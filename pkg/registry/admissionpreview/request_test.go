@@ -61,6 +61,14 @@ func TestDerivation(t *testing.T) {
 			want: "CREATE /v1, Kind=Node /v1, Resource=nodes/ /one", object: "", oldObject: "-",
 		},
 		{
+			name: "cluster-scoped, with a namespace that means nothing", spec: "  request: {namespace: test, object: {apiVersion: v1, kind: Node, metadata: {name: one, namespace: prod}}}",
+			want: "CREATE /v1, Kind=Node /v1, Resource=nodes/ /one", object: "", oldObject: "-",
+		},
+		{
+			name: "no namespace, with the resource said", spec: "  request: {resource: {group: apps, version: v1, resource: deployments}, object: " + homeless + "}",
+			want: "CREATE apps/v1, Kind=Deployment apps/v1, Resource=deployments/ default/web", object: "default", oldObject: "-",
+		},
+		{
 			name: "kind of the overlay", spec: "  request: {object: " + unknown + "}\n  cluster:\n  - " + definition,
 			want: "CREATE example.com/v1, Kind=Widget example.com/v1, Resource=widgets/ /w", object: "", oldObject: "-",
 		},
@@ -78,8 +86,8 @@ func TestDerivation(t *testing.T) {
 			want: "CONNECT /v1, Kind=PodExecOptions /v1, Resource=pods/exec prod/p", object: "-", oldObject: "-",
 		},
 		{
-			name: "everything is said", spec: "  request: {operation: CREATE, kind: {group: g, version: v1, kind: K}, resource: {group: g, version: v1, resource: ks}, name: other, namespace: another, object: " + deployment + "}",
-			want: "CREATE g/v1, Kind=K g/v1, Resource=ks/ another/other", object: "prod", oldObject: "-",
+			name: "everything is said", spec: "  request: {operation: CREATE, kind: {group: g, version: v1, kind: K}, resource: {group: g, version: v1, resource: ks}, name: web, namespace: prod, object: " + deployment + "}",
+			want: "CREATE g/v1, Kind=K g/v1, Resource=ks/ prod/web", object: "prod", oldObject: "-",
 		},
 	}
 	for _, test := range tests {
@@ -166,6 +174,13 @@ func TestUnusableRequests(t *testing.T) {
 		}},
 		{"labels of the wrong type", "  request: {object: {apiVersion: v1, kind: ConfigMap, metadata: {labels: {a: 1}}}}", []string{
 			"spec.request.object: Invalid value: metadata.labels: does not fit ObjectMeta: cannot convert int64 to string",
+		}},
+		{"names that contradict the object", "  request: {name: other, namespace: another, object: " + deployment + "}", []string{
+			`spec.request.name: Invalid value: "other": the object has the name "web"`,
+			`spec.request.namespace: Invalid value: "another": the object has the namespace "prod"`,
+		}},
+		{"half of the original request", "  request: {requestKind: {version: v1, kind: Pod}, object: " + deployment + "}", []string{
+			"spec.request: Invalid value: requestResource: version and resource are required beside requestKind",
 		}},
 		{"everywhere at once", "  storedPolicies: Maybe\n  cluster: [{kind: ConfigMap}]\n  policies: [{kind: Deployment}]\n  request: {operation: DELETE, object: " + unknown + "}", []string{
 			"spec.cluster[0].apiVersion: Required value: name the group and version, for example apps/v1",

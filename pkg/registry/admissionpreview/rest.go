@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,6 +33,9 @@ import (
 const (
 	maxPolicies = 1000
 	maxObjects  = 10000
+	// maxInFlight bounds the previews that are answered at the same time: each
+	// may compile many policies and hold many objects.
+	maxInFlight = 32
 )
 
 // Judge judges a request with candidates laid over the stored policies, or with
@@ -52,12 +56,13 @@ type REST struct {
 	judge      Judge
 	view       func() cluster.View
 	candidates *Candidates
+	room       *semaphore.Weighted // of maxInFlight
 }
 
 // NewREST returns the resource. It reads the cluster through what view returns
 // for each preview.
 func NewREST(judge Judge, view func() cluster.View, candidates *Candidates) *REST {
-	return &REST{judge: judge, view: view, candidates: candidates}
+	return &REST{judge: judge, view: view, candidates: candidates, room: semaphore.NewWeighted(maxInFlight)}
 }
 
 // New implements rest.Storage.
@@ -85,6 +90,10 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, err
 		}
 	}
+	if !r.room.TryAcquire(1) {
+		return nil, apierrors.NewTooManyRequests("too many previews are being answered: try again later", 1)
+	}
+	defer r.room.Release(1)
 	question, errs := r.translate(ctx, &preview.Spec)
 	if len(errs) > 0 {
 		return nil, apierrors.NewInvalid(policyapi.SchemeGroupVersion().WithKind("AdmissionPreview").GroupKind(), preview.Name, errs)

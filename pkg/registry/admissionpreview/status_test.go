@@ -40,7 +40,7 @@ func TestAllowedStatus(t *testing.T) {
 func TestDeniedStatus(t *testing.T) {
 	tests := []struct{ name, spec, want string }{
 		{"name of the object", asking, `deployments.apps "web" is forbidden: first`},
-		{"name of the request", "  request: {name: other, object: " + deployment + "}", `deployments.apps "other" is forbidden: first`},
+		{"name of the request", "  request: {name: web, object: " + deployment + "}", `deployments.apps "web" is forbidden: first`},
 		{
 			"generated name", "  request: {object: {apiVersion: apps/v1, kind: Deployment, metadata: {generateName: web-}}}",
 			`deployments.apps "web-" is forbidden: first`,

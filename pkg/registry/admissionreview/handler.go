@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -27,6 +28,10 @@ const (
 	// MaxBodyBytes bounds a review: twice the largest object that etcd takes,
 	// old and new, with room for the envelope and for escapes.
 	MaxBodyBytes = 16 << 20
+	// maxBytesInFlight bounds the bodies of the reviews that are judged at the
+	// same time, and leastWeight their number, to 1,024.
+	maxBytesInFlight = 256 << 20
+	leastWeight      = maxBytesInFlight >> 10
 	// maxDuration bounds the judging of one review, whatever the caller allows.
 	// Webhooks of an API server time out after 30 s at most.
 	maxDuration = 30 * time.Second
@@ -46,12 +51,13 @@ type Judge interface {
 type Handler struct {
 	judge Judge
 	view  func() cluster.View
+	room  *semaphore.Weighted // of maxBytesInFlight
 }
 
 // NewHandler returns a door to judge, which reads the cluster through what view
 // returns for each review.
 func NewHandler(judge Judge, view func() cluster.View) *Handler {
-	return &Handler{judge: judge, view: view}
+	return &Handler{judge: judge, view: view, room: semaphore.NewWeighted(maxBytesInFlight)}
 }
 
 // ServeHTTP implements http.Handler. What cannot be judged is answered with an
@@ -63,15 +69,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
 		return
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
-	if err != nil {
-		var tooLarge *http.MaxBytesError
-		if errors.As(err, &tooLarge) {
-			fail(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
-				fmt.Errorf("the review is larger than %d bytes: exclude objects of that size in the webhook registration", MaxBodyBytes))
-			return
-		}
-		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("reading the body: %w", err))
+	weight := weight(r.ContentLength)
+	if !h.room.TryAcquire(weight) {
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, errors.New("too many reviews are being judged: try again later"))
+		return
+	}
+	defer h.room.Release(weight)
+	body, ok := read(w, r)
+	if !ok {
 		return
 	}
 	req, err := decode(body)
@@ -87,6 +93,31 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	write(w, http.StatusOK, review(req, &answer))
+}
+
+// weight is what a review counts for among those in flight: its size, or the
+// largest size when it does not say.
+func weight(contentLength int64) int64 {
+	if contentLength < 0 || contentLength > MaxBodyBytes {
+		return MaxBodyBytes
+	}
+	return max(contentLength, leastWeight)
+}
+
+// read returns the body, or answers why it cannot be read.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+	if err == nil {
+		return body, true
+	}
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		fail(w, http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge,
+			fmt.Errorf("the review is larger than %d bytes: exclude objects of that size in the webhook registration", MaxBodyBytes))
+		return nil, false
+	}
+	fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("reading the body: %w", err))
+	return nil, false
 }
 
 // withDeadline leaves time to answer before the caller gives up. The generic

@@ -210,7 +210,7 @@ func TestAnswer(t *testing.T) {
 		{name: "one denial", verdict: denials("first"), message: "first", causes: 1},
 		{name: "two denials", verdict: denials("first", "second"), message: "first (and 1 more: see causes)", causes: 2},
 		{name: "four denials", verdict: denials("first", "2", "3", "4"), message: "first (and 3 more: see causes)", causes: 4},
-		{name: "more denials than causes", verdict: denials(strings.Split(strings.Repeat("x,", 149)+"x", ",")...), message: "x (and 149 more: see causes)", causes: 100},
+		{name: "more denials than causes", verdict: denials(strings.Split(strings.Repeat("x,", 149)+"x", ",")...), message: "x (and 149 more: see causes for the first 100)", causes: 100},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAnswer(t *testing.T) {
 				t.Fatalf("got %+v, want a denial", got)
 			}
 			if got.Result.Message != test.message || got.Result.Code != http.StatusForbidden || got.Result.Reason != metav1.StatusReasonForbidden {
-				t.Errorf("got result %+v, want message %q", got.Result, test.message)
+				t.Errorf("got %d, %s and message %q, want message %q", got.Result.Code, got.Result.Reason, got.Result.Message, test.message)
 			}
 			if n := len(got.Result.Details.Causes); n != test.causes {
 				t.Errorf("got %d causes, want %d", n, test.causes)

@@ -12,12 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 // installed returns a set of matching policies on Deployments and the rest on

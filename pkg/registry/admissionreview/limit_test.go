@@ -1,0 +1,68 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionreview_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
+)
+
+// slowJudge says when it was asked, and answers when it is let go.
+type slowJudge struct{ asked, letGo chan struct{} }
+
+func (j slowJudge) Run(context.Context, *request.Request, cluster.View) (verdict.Verdict, error) {
+	j.asked <- struct{}{}
+	<-j.letGo
+	return verdict.Allow(), nil
+}
+
+// TestReviewsInFlight: reviews of unknown size count as the largest, of which 16
+// fit; the next is turned away at once, and has its turn when they are done.
+func TestReviewsInFlight(t *testing.T) {
+	const fit = 16
+	judge := slowJudge{asked: make(chan struct{}), letGo: make(chan struct{})}
+	handler := admissionreview.NewHandler(judge, func() cluster.View { return nil })
+	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",
+		"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{}}}`
+	ask := func() *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
+		r.ContentLength = -1
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w
+	}
+
+	var group sync.WaitGroup
+	for range fit {
+		group.Go(func() {
+			if w := ask(); w.Code != http.StatusOK {
+				t.Errorf("a review that fits: got %d: %s", w.Code, w.Body)
+			}
+		})
+	}
+	for range fit {
+		<-judge.asked
+	}
+	w := ask()
+	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many reviews are being judged: try again later") {
+		t.Errorf("one too many: got %d %v: %s", w.Code, w.Header(), w.Body)
+	}
+	close(judge.letGo)
+	group.Wait()
+
+	group.Go(func() { <-judge.asked })
+	if w := ask(); w.Code != http.StatusOK {
+		t.Errorf("after the others: got %d: %s", w.Code, w.Body)
+	}
+	group.Wait()
+}
