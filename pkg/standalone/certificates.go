@@ -112,8 +112,8 @@ func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec,
 }
 
 // replaceable says whether an authority that err is said of may be made anew. It
-// is what others trust, so neither a wrong clock nor a file that cannot be read
-// is a reason; that it is not there or near its end is.
+// is what others trust, so neither a clock set back nor a file that cannot be
+// read is a reason; that it is not there or near its end is.
 func replaceable(base string, err error) bool {
 	if errors.Is(err, errEnding) {
 		return true

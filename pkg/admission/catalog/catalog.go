@@ -8,6 +8,7 @@ package catalog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -26,8 +27,9 @@ import (
 type Catalog struct {
 	dialects map[string]policy.Dialect // by kind
 
-	mu  sync.Mutex // held to replace set
-	set atomic.Pointer[policy.Set]
+	mu     sync.Mutex // held to replace set
+	set    atomic.Pointer[policy.Set]
+	failed error // for ever: the stored objects cannot be followed
 }
 
 // New returns an empty catalog of the kinds of the dialects.
@@ -100,11 +102,21 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.failed != nil {
+		return c.failed
+	}
 	set := c.set.Load()
 	if set == nil {
 		set = &policy.Set{}
 	}
 	c.set.Store(set.Edit(gone, put))
+	return nil
+}
+
+func errNoUnit(unit *policy.Unit) error {
+	if unit == nil {
+		return errors.New("its dialect has made nothing of it")
+	}
 	return nil
 }
 
@@ -115,7 +127,7 @@ func (c *Catalog) compile(ctx context.Context, change Change) (*policy.Unit, err
 	if len(errs) == 0 && unit != nil {
 		return unit, nil
 	}
-	err := fmt.Errorf("%s %q does not compile: %w", change.ID.Kind, change.ID.Name, errs.ToAggregate())
+	err := fmt.Errorf("%s %q does not compile: %w", change.ID.Kind, change.ID.Name, errors.Join(errs.ToAggregate(), errNoUnit(unit)))
 	if unit == nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -94,6 +95,51 @@ func TestRunFollows(t *testing.T) {
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Run ended with %v", err)
+	}
+}
+
+// TestRunEndsAfterItCouldFollow: once an object cannot be read, no set is in force
+// any more, and none comes back.
+func TestRunEndsAfterItCouldFollow(t *testing.T) {
+	source, informer := fakeSource(t, toy("a", "x"))
+	c := catalog.New([]policy.Dialect{dialecttest.Toy{}})
+	go informer.RunWithContext(t.Context())
+	unconvertible := errors.New("unconvertible")
+	ended := make(chan error, 1)
+	go func() {
+		ended <- c.Run(t.Context(), []catalog.Source{{Kind: "Toy", Informer: informer}}, func(obj runtime.Object) (runtime.Object, error) {
+			if stored, ok := obj.(*unstructured.Unstructured); ok && stored.GetName() == "b" {
+				return nil, unconvertible
+			}
+			return obj, nil
+		})
+	}()
+	eventually(t, "the first set is not complete", func() bool { return c.Current() != nil })
+	source.Add(toy("b", "x"))
+	if err := <-ended; !errors.Is(err, unconvertible) {
+		t.Errorf("Run ended with %v, want %v", err, unconvertible)
+	}
+	if err := c.Apply(t.Context(), nil); !errors.Is(err, unconvertible) {
+		t.Errorf("Apply: got %v, want %v", err, unconvertible)
+	}
+	if c.Current() != nil {
+		t.Error("a set is in force that nobody keeps in step")
+	}
+}
+
+// TestApplyRefusesWhatHasNoUnit: a stored object must not be left out in silence.
+func TestApplyRefusesWhatHasNoUnit(t *testing.T) {
+	c := catalog.New([]policy.Dialect{dialecttest.Toy{}})
+	a, b := policy.ID{Kind: "Toy", Name: "a"}, policy.ID{Kind: "Toy", Name: "b"}
+	if err := c.Apply(t.Context(), []catalog.Change{{ID: a, Object: toy("a", "x")}}); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Apply(t.Context(), []catalog.Change{{ID: a}, {ID: b, Object: &unstructured.UnstructuredList{}}})
+	if want := `Toy "b" does not compile: `; err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("got error %v, want one that begins with %s", err, want)
+	}
+	if got := c.Current().Len(); got != 1 {
+		t.Errorf("%d policies in force, want the one from before", got)
 	}
 }
 

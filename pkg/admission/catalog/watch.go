@@ -38,6 +38,7 @@ func (c *Catalog) Run(ctx context.Context, sources []Source, convert Convert) er
 	if err != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		c.failed = err
 		c.set.Store(nil)
 	}
 	return err

@@ -32,11 +32,14 @@ var ErrNotReady = errors.New("not yet ready to handle request")
 var ErrNoTimeLeft = errors.New("the time for judging the request has ended")
 
 // ErrTooManyEvaluations says that policies, bindings and params multiply to more
-// evaluations than a request may have.
-var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d evaluations: bind fewer params", maxSteps)
+// evaluations, or to longer texts, than a request may have.
+var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d evaluations or %d MiB of messages: bind fewer params", maxSteps, maxTextBytes>>20)
 
-// maxSteps bounds what one request keeps in memory.
-const maxSteps = 50_000
+// What one request may keep in memory.
+const (
+	maxSteps     = 50_000
+	maxTextBytes = 32 << 20 // of messages and expressions, which a preview repeats in its answer
+)
 
 // Chain judges requests. It is safe for concurrent use.
 type Chain struct{ current func() *policy.Set }
@@ -45,10 +48,15 @@ type Chain struct{ current func() *policy.Set }
 // current returns nil as long as the set is not complete.
 func New(current func() *policy.Set) *Chain { return &Chain{current: current} }
 
-// Run judges req with the stored policies. It fails with ErrNotReady,
+// Run judges req with the stored policies. Exempt requests are admitted even
+// before these are complete: a cluster must always be able to authenticate. It
+// fails with ErrNotReady,
 // ErrNoTimeLeft or ErrTooManyEvaluations; a caller must then not admit the
 // request.
 func (c *Chain) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
+	if match.Exempt(req) {
+		return verdict.Allow(), nil
+	}
 	set := c.current()
 	if set == nil {
 		return verdict.Verdict{}, ErrNotReady
@@ -60,6 +68,9 @@ func (c *Chain) Run(ctx context.Context, req *request.Request, view cluster.View
 // candidate of the same ID shadows, or with the candidates alone. It fails as
 // Run does.
 func (c *Chain) RunWith(ctx context.Context, candidates []*policy.Unit, stored bool, req *request.Request, view cluster.View) (verdict.Verdict, error) {
+	if match.Exempt(req) {
+		return verdict.Allow(), nil
+	}
 	set := &policy.Set{}
 	if stored {
 		if set = c.current(); set == nil {
@@ -101,6 +112,9 @@ type run struct {
 	req   *request.Request
 	view  cluster.View
 	steps []verdict.Step
+	bytes int // of the texts of steps
+	// panicked says that a panic of this request has been logged.
+	panicked bool
 }
 
 // judge runs one policy through all its bindings. An error ends the request.
@@ -130,7 +144,7 @@ func (r *run) judge(ctx context.Context, bound *policy.Bound) error {
 // matches says whether the policy is about the request and can be used: a
 // paramKind that the cluster does not have keeps it from judging anything.
 func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
-	defer contain(ctx, step, &err)
+	defer r.contain(ctx, step, &err)
 	matched, ok, err = p.Criteria.Matches(ctx, r.req, r.view)
 	if err != nil || !ok || p.ParamKind == nil {
 		return matched, ok, err
@@ -163,7 +177,7 @@ func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, 
 // selected says whether the binding is about the request, and with which params
 // the policy judges it: a nil one stands for no params.
 func (r *run) selected(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding) (params []*unstructured.Unstructured, ok bool, err error) {
-	defer contain(ctx, step, &err)
+	defer r.contain(ctx, step, &err)
 	if _, ok, err = binding.Criteria.Matches(ctx, r.req, r.view); err != nil || !ok {
 		return nil, false, err
 	}
@@ -179,7 +193,7 @@ func (r *run) evaluate(ctx context.Context, step verdict.Step, program policy.Pr
 	if ctx.Err() != nil {
 		return ErrNoTimeLeft
 	}
-	findings, err := findings(ctx, step, program, in)
+	findings, err := r.findings(ctx, step, program, in)
 	if err != nil {
 		return r.misconfigured(step, err)
 	}
@@ -191,18 +205,22 @@ func (r *run) evaluate(ctx context.Context, step verdict.Step, program policy.Pr
 	return nil
 }
 
-func findings(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) (found []verdict.Finding, err error) {
-	defer contain(ctx, step, &err)
+func (r *run) findings(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) (found []verdict.Finding, err error) {
+	defer r.contain(ctx, step, &err)
 	return program.Evaluate(ctx, in), nil
 }
 
-// contain turns a panic into an error of the policy, and logs where it was
-// without the data that it was about.
-func contain(ctx context.Context, step verdict.Step, err *error) {
+// contain turns a panic into an error of the policy, and logs where the first of
+// a request was, without the data that it was about.
+func (r *run) contain(ctx context.Context, step verdict.Step, err *error) {
 	if cause := recover(); cause != nil {
+		*err = errors.New("the policy panicked")
+		if r.panicked {
+			return
+		}
+		r.panicked = true
 		klog.FromContext(ctx).Error(nil, "Policy panicked", "kind", step.Policy.Kind, "namespace", step.Policy.Namespace,
 			"policy", step.Policy.Name, "binding", step.Binding, "stack", string(debug.Stack()))
-		*err = errors.New("the policy panicked")
 	}
 }
 
@@ -211,7 +229,8 @@ func (r *run) misconfigured(step verdict.Step, err error) error {
 }
 
 func (r *run) add(step verdict.Step, finding verdict.Finding) error {
-	if len(r.steps) == maxSteps {
+	r.bytes += len(finding.Message) + len(finding.Expression) + len(finding.Value)
+	if len(r.steps) == maxSteps || r.bytes > maxTextBytes {
 		return ErrTooManyEvaluations
 	}
 	step.Finding = finding

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -114,6 +115,14 @@ func TestNotReadyIsAnError(t *testing.T) {
 	if v, err := c.Run(t.Context(), pod("nginx", "default"), view(t)); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNotReady", v, err)
 	}
+	review := request.New(request.Fields{
+		Operation: admission.Create,
+		Kind:      schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"},
+		Resource:  schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"},
+	})
+	if v, err := c.Run(t.Context(), review, view(t)); err != nil || !v.Allowed {
+		t.Errorf("an exempt request: got %+v and error %v, want an admission", v, err)
+	}
 	if v, err := c.RunWith(t.Context(), nil, true, pod("nginx", "default"), view(t)); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNotReady", v, err)
 	}
@@ -157,6 +166,36 @@ func TestNoTimeLeft(t *testing.T) {
 	got, err := chain.RunSet(ctx, set, pod("nginx", "default"), view(t))
 	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
+	}
+}
+
+// TestTimeEndsInTheLastPolicy: it was cut short, and its failure policy must not
+// make an admission of that.
+func TestTimeEndsInTheLastPolicy(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	last := toy(t, "a", "zebra")
+	last.Policy.OnError = verdict.Ignore
+	last.Policy.Program = programFunc(func(context.Context, policy.Input) []verdict.Finding {
+		cancel()
+		return []verdict.Finding{{Kind: verdict.Error, Message: "interrupted"}}
+	})
+	got, err := chain.RunSet(ctx, (&policy.Set{}).Edit(nil, []*policy.Unit{last}), pod("nginx", "default"), view(t))
+	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
+		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
+	}
+}
+
+// TestTextsAreBounded: long messages count, not only their number.
+func TestTextsAreBounded(t *testing.T) {
+	const findings = 40
+	wordy := toy(t, "a", "zebra")
+	wordy.Policy.OnError = verdict.Ignore
+	wordy.Policy.Program = programFunc(func(context.Context, policy.Input) []verdict.Finding {
+		return slices.Repeat([]verdict.Finding{{Kind: verdict.Pass, Message: strings.Repeat("x", 1<<20)}}, findings)
+	})
+	got, err := chain.RunSet(t.Context(), (&policy.Set{}).Edit(nil, []*policy.Unit{wordy}), pod("nginx", "default"), view(t))
+	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
+		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
 	}
 }
 

@@ -69,7 +69,8 @@ func namespaceLabels(ctx context.Context, req *request.Request, view cluster.Vie
 			_, err := meta.Accessor(nil)
 			return nil, err
 		}
-		return labelsOf(req).object, nil
+		sets, err := labelsOf(req)
+		return sets.object, err
 	}
 	namespace, err := view.Namespace(ctx, req.Namespace)
 	if err != nil {
@@ -88,7 +89,10 @@ func (s selector) matchesObjects(req *request.Request) (bool, error) {
 	if s.labels.Empty() {
 		return true, nil
 	}
-	sets := labelsOf(req)
+	sets, err := labelsOf(req)
+	if err != nil {
+		return false, apierrors.NewInternalError(err)
+	}
 	return req.Object != nil && s.labels.Matches(sets.object) ||
 		req.OldObject != nil && s.labels.Matches(sets.oldObject), nil
 }
@@ -99,8 +103,8 @@ type objectLabels struct{ object, oldObject labels.Set }
 
 var labelsKey = request.NewKey[objectLabels]("match.objectLabels")
 
-func labelsOf(req *request.Request) objectLabels {
-	sets, _ := request.Derive(req, labelsKey, func(req *request.Request) (objectLabels, error) {
+func labelsOf(req *request.Request) (objectLabels, error) {
+	return request.Derive(req, labelsKey, func(req *request.Request) (objectLabels, error) {
 		var sets objectLabels
 		if req.Object != nil {
 			sets.object = req.Object.GetLabels()
@@ -109,6 +113,5 @@ func labelsOf(req *request.Request) objectLabels {
 			sets.oldObject = req.OldObject.GetLabels()
 		}
 		return sets, nil
-	}) // it cannot fail
-	return sets
+	})
 }

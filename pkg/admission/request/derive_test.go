@@ -88,3 +88,21 @@ func TestWithObjectCarriesNoViews(t *testing.T) {
 		t.Errorf("got %+v, want all other facts of %+v", changed.Fields, req.Fields)
 	}
 }
+
+// TestDerivePanics: a view whose build has panicked is not taken for one.
+func TestDerivePanics(t *testing.T) {
+	key := request.NewKey[int]("panics")
+	r := request.New(request.Fields{})
+	build := func(*request.Request) (int, error) { panic("once") }
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic did not reach the caller")
+			}
+		}()
+		_, _ = request.Derive(r, key, build)
+	}()
+	if _, err := request.Derive(r, key, build); err == nil {
+		t.Error("the second caller got a view")
+	}
+}

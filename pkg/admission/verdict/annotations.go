@@ -5,7 +5,6 @@ package verdict
 
 import (
 	"encoding/json"
-	"slices"
 	"strings"
 )
 
@@ -38,7 +37,8 @@ type failure struct {
 // stem from several bindings or params, are joined in the order of judgement.
 type annotations struct {
 	values   map[string][]string
-	bytes    int // of all values
+	seen     map[[2]string]bool // key and value
+	bytes    int                // of all values
 	failures []failure
 }
 
@@ -47,12 +47,13 @@ func (a *annotations) add(policy, key, value string) {
 		value = value[:maxAnnotationBytes]
 	}
 	if a.values == nil {
-		a.values = map[string][]string{}
+		a.values, a.seen = map[string][]string{}, map[[2]string]bool{}
 	}
 	key = policy + "/" + key
-	if a.bytes+len(value) > maxAnnotationsBytes || slices.Contains(a.values[key], value) {
+	if a.bytes+len(value) > maxAnnotationsBytes || a.seen[[2]string{key, value}] {
 		return
 	}
+	a.seen[[2]string{key, value}] = true
 	a.bytes += len(value)
 	a.values[key] = append(a.values[key], value)
 }

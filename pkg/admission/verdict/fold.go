@@ -12,9 +12,11 @@ import (
 // Verdict is the answer to one request. The zero value denies.
 type Verdict struct {
 	Allowed bool
-	// Denials are the reasons for which the request is denied, in the order of
-	// judgement.
+	// Denials are the first reasons for which the request is denied, in the
+	// order of judgement, at most 100.
 	Denials []Denial
+	// Denied is the number of all reasons.
+	Denied int
 	// Warnings are those that the policies give, before the limits that a
 	// server puts on Warning headers.
 	Warnings []string
@@ -81,8 +83,9 @@ func Fold(steps []Step) Verdict {
 		f.fold(&steps[i])
 	}
 	return Verdict{
-		Allowed:          len(f.denials) == 0,
+		Allowed:          f.denied == 0,
 		Denials:          f.denials,
+		Denied:           f.denied,
 		Warnings:         f.warnings,
 		AuditAnnotations: f.annotations.publish(),
 		Evaluations:      f.evaluations,
@@ -91,7 +94,9 @@ func Fold(steps []Step) Verdict {
 
 type folder struct {
 	denials     []Denial
+	denied      int
 	warnings    []string
+	warned      map[string]bool
 	annotations annotations
 	evaluations []Evaluation
 }
@@ -154,13 +159,23 @@ func (f *folder) act(step *Step) Outcome {
 // them.
 const maxWarnings = 1000
 
+// warn adds each text once, as a server sends it.
 func (f *folder) warn(text string) {
-	if len(f.warnings) < maxWarnings {
-		f.warnings = append(f.warnings, text)
+	if f.warned[text] || len(f.warnings) == maxWarnings {
+		return
 	}
+	if f.warned == nil {
+		f.warned = map[string]bool{}
+	}
+	f.warned[text] = true
+	f.warnings = append(f.warnings, text)
 }
 
 func (f *folder) deny(step *Step) Outcome {
+	f.denied++
+	if len(f.denials) == maxCauses {
+		return Denied
+	}
 	through := ""
 	if step.Binding != "" {
 		through = fmt.Sprintf(" with binding '%s'", step.Binding)

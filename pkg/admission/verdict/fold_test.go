@@ -125,6 +125,7 @@ func TestFoldTexts(t *testing.T) {
 		{Policy: policy, Binding: "b", Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "y", Reason: metav1.StatusReasonForbidden}},
 	})
 	want := Verdict{
+		Denied: 2,
 		Denials: []Denial{
 			{Message: "ValidatingAdmissionPolicy 'p' denied request: failed to configure policy: x"},
 			{Message: "ValidatingAdmissionPolicy 'p' with binding 'b' denied request: y", Reason: metav1.StatusReasonForbidden},
@@ -186,11 +187,15 @@ func TestOutputIsBounded(t *testing.T) {
 	for i := range maxWarnings + 10 {
 		id := PolicyID{Kind: "P", Name: "p"}
 		steps = append(steps,
-			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail}},
+			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail, Message: fmt.Sprint(i)}},
+			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail, Message: "again"}},
 			Step{Policy: id, Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "m"}},
 			Step{Policy: id, Finding: Finding{Kind: Annotation, Key: "k", Value: fmt.Sprintf("%05d", i) + strings.Repeat("x", maxAnnotationBytes)}})
 	}
 	got := Fold(steps)
+	if len(got.Denials) != maxCauses || got.Denied != maxWarnings+10 {
+		t.Errorf("%d of %d denials are listed, want %d of %d", len(got.Denials), got.Denied, maxCauses, maxWarnings+10)
+	}
 	if len(got.Warnings) != maxWarnings {
 		t.Errorf("%d warnings, want %d", len(got.Warnings), maxWarnings)
 	}

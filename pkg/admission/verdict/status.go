@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// maxCauses bounds the causes of a status.
+// maxCauses bounds the denials that a verdict and its statuses list.
 const maxCauses = 100
 
 // ForbiddenStatus returns the status that the API server answers a denied
@@ -43,9 +43,9 @@ func (v Verdict) ReviewStatus() *metav1.Status {
 	}
 	first := v.first()
 	message := first.Message
-	if more := len(v.Denials) - 1; more > 0 {
+	if more := v.Denied - 1; more > 0 {
 		listed := ""
-		if len(v.Denials) > maxCauses {
+		if v.Denied > maxCauses {
 			listed = fmt.Sprintf(" for the first %d", maxCauses)
 		}
 		message = fmt.Sprintf("%s (and %d more: see causes%s)", message, more, listed)
@@ -71,13 +71,9 @@ func (v Verdict) first() Denial {
 }
 
 func (v Verdict) causes() []metav1.StatusCause {
-	denials := v.Denials
-	if len(denials) > maxCauses {
-		denials = denials[:maxCauses]
-	}
-	causes := make([]metav1.StatusCause, len(denials))
-	for i := range denials {
-		causes[i] = metav1.StatusCause{Message: denials[i].Message}
+	causes := make([]metav1.StatusCause, len(v.Denials))
+	for i := range v.Denials {
+		causes[i] = metav1.StatusCause{Message: v.Denials[i].Message}
 	}
 	return causes
 }

@@ -58,6 +58,9 @@ func (c *Candidates) decode(ctx context.Context, raw []runtime.RawExtension, pat
 	units := make([]*policy.Unit, 0, len(objects))
 	seen := map[policy.ID]bool{}
 	for i, object := range objects {
+		if err := ctx.Err(); err != nil { // compiling many takes long
+			return nil, field.ErrorList{field.InternalError(path.Index(i), err)}
+		}
 		unit, unitErrs := c.compile(ctx, object)
 		if len(unitErrs) > 0 {
 			errs = append(errs, under(path.Index(i), unitErrs)...)

@@ -160,6 +160,9 @@ func (t *translation) names() {
 		return
 	}
 	t.fields.Name = t.agreed("name", t.fields.Name, judged.GetName())
+	if old := t.fields.OldObject; old != nil && old != judged {
+		t.agreed("name", t.fields.Name, old.GetName())
+	}
 	if t.fields.Kind == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) {
 		t.fields.Namespace = t.fields.Name
 		return

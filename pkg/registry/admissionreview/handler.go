@@ -32,6 +32,8 @@ const (
 	// same time, and leastWeight their number, to 1,024.
 	maxBytesInFlight = 256 << 20
 	leastWeight      = maxBytesInFlight >> 10
+	// bodyTimeout bounds how long a slow caller may hold room for its review.
+	bodyTimeout = 10 * time.Second
 	// maxDuration bounds the judging of one review, whatever the caller allows.
 	// Webhooks of an API server time out after 30 s at most.
 	maxDuration = 30 * time.Second
@@ -106,7 +108,10 @@ func weight(contentLength int64) int64 {
 
 // read returns the body, or answers why it cannot be read.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
+	connection := http.NewResponseController(w)
+	_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // where the writer knows no deadlines, the request has one
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+	_ = connection.SetReadDeadline(time.Time{})
 	if err == nil {
 		return body, true
 	}

@@ -76,7 +76,7 @@ func (d *Dialect) compilePolicy(stored *policyapi.ValidatingAdmissionPolicy) (*p
 		paramKind := version.WithKind(kind.Kind)
 		unit.Policy.ParamKind = &paramKind
 	}
-	program, programErrs := d.compiler.compile(&stored.Spec, stored.Name)
+	program, programErrs := d.compiler.compile(&stored.Spec)
 	unit.Policy.Program = program
 	return unit, append(errs, programErrs...)
 }

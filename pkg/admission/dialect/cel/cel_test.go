@@ -194,6 +194,29 @@ func TestUnknownAuthorizer(t *testing.T) {
 	}
 }
 
+// TestUnusableParams: validation refuses these; should one be stored
+// nevertheless, it does not pass for "no params".
+func TestUnusableParams(t *testing.T) {
+	allow := admissionregistrationv1.AllowAction
+	for want, ref := range map[string]admissionregistrationv1.ParamRef{
+		"one of name or selector must be provided":                   {ParameterNotFoundAction: &allow},
+		"paramRef.name and paramRef.selector are mutually exclusive": {ParameterNotFoundAction: &allow, Name: "a", Selector: &metav1.LabelSelector{}},
+		`"Around" is not a valid label selector operator`: {ParameterNotFoundAction: &allow, Selector: &metav1.LabelSelector{
+			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Around"}},
+		}},
+	} {
+		unit, errs := cel.New().Compile(t.Context(), &policyapi.ValidatingAdmissionPolicyBinding{
+			Spec: admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec{ParamRef: &ref},
+		})
+		if len(errs) > 0 {
+			t.Fatal(errs.ToAggregate())
+		}
+		if err := unit.Binding.Params.Err; err == nil || err.Error() != want {
+			t.Errorf("got error %v, want %s", err, want)
+		}
+	}
+}
+
 func TestBinding(t *testing.T) {
 	deny := admissionregistrationv1.DenyAction
 	unit, errs := cel.New().Compile(t.Context(), &policyapi.ValidatingAdmissionPolicyBinding{

@@ -15,6 +15,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
+// metricName stands for all policies in upstream's metrics of match conditions:
+// with names of their own, each candidate of a preview would leave a series.
+const metricName = "all"
+
 // compiler turns the expressions of a policy into a program.
 type compiler struct {
 	// environment is shared by all policies and built on first use.
@@ -32,7 +36,7 @@ func newCompiler() *compiler {
 // k8s.io/apiserver/pkg/admission/plugin/policy/validating: messages have no
 // authorizer, everything else declares it. A policy whose compilation fails as a
 // whole or panics judges nothing: each request that it matches is an error.
-func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, name string) (p *program, errs field.ErrorList) {
+func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (p *program, errs field.ErrorList) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err := errors.New("compiling the policy panicked")
@@ -55,7 +59,7 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 	// A matcher and a validator without a failure policy fail closed; Fold
 	// applies that of the policy.
 	if conditions := s.matchConditions(spec.MatchConditions); conditions != nil {
-		p.conditions = matchconditions.NewMatcher(conditions, nil, "policy", "validate", name)
+		p.conditions = matchconditions.NewMatcher(conditions, nil, "policy", "validate", metricName)
 	}
 	p.validator = validating.NewValidator(s.validations(spec.Validations), nil,
 		s.auditAnnotations(spec.AuditAnnotations), s.messages(spec.Validations), nil, nil)
