@@ -4,6 +4,7 @@
 package overlay
 
 import (
+	"encoding/base64"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-var namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+var (
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
+)
 
 // inspect finds what would make the object look like another one, or like one
 // without labels: the accessors of unstructured objects return nothing for a
@@ -105,10 +109,14 @@ func complete(obj *unstructured.Unstructured, mapping *meta.RESTMapping) *unstru
 		obj = editable(obj)
 		obj.SetNamespace(namespace)
 	}
-	if mapping.GroupVersionKind == namespaceKind {
-		obj = completeNamespace(obj)
+	switch mapping.GroupVersionKind {
+	case namespaceKind:
+		return completeNamespace(obj)
+	case secretKind:
+		return completeSecret(obj)
+	default:
+		return obj
 	}
-	return obj
 }
 
 // completeNamespace adds what SetDefaults_Namespace and the strategy of
@@ -124,6 +132,37 @@ func completeNamespace(obj *unstructured.Unstructured) *unstructured.Unstructure
 	obj.SetLabels(labels)
 	setAbsent(obj, "spec", "finalizers", []any{string(corev1.FinalizerKubernetes)})
 	setAbsent(obj, "status", "phase", string(corev1.NamespaceActive))
+	return obj
+}
+
+// completeSecret moves stringData to data, as the conversion of Secrets in
+// k8s.io/kubernetes/pkg/apis/core/v1 does, and sets the default type.
+func completeSecret(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj = editable(obj)
+	if obj.Object["type"] == nil {
+		obj.Object["type"] = string(corev1.SecretTypeOpaque)
+	}
+	texts, ok := obj.Object["stringData"].(map[string]any)
+	if !ok {
+		return obj
+	}
+	data, ok := obj.Object["data"].(map[string]any)
+	if !ok && obj.Object["data"] != nil {
+		return obj // of the wrong type, as it was given
+	}
+	data = maps.Clone(data)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for key, value := range texts {
+		text, ok := value.(string)
+		if !ok {
+			return obj
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	obj.Object["data"] = data
+	delete(obj.Object, "stringData")
 	return obj
 }
 

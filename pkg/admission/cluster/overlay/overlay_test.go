@@ -217,6 +217,30 @@ func TestNamespace(t *testing.T) {
 	}
 }
 
+// TestSecret: policies see data, as in a cluster; stringData is for writing only.
+func TestSecret(t *testing.T) {
+	view := newBase(t, `
+{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: abc, both: new}, data: {both: b2xk, other: eA==}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: b}, type: my/own}
+`)
+	for name, want := range map[string]string{
+		"a": "Opaque map[both:bmV3 k:YWJj other:eA==] <nil>",
+		"b": "my/own <nil> <nil>",
+	} {
+		objects, err := view.Objects(t.Context(), cluster.Selection{
+			Kind: schema.GroupVersionKind{Version: "v1", Kind: "Secret"}, Namespace: "default", Name: name,
+		})
+		if err != nil || len(objects) != 1 {
+			t.Fatalf("%s: got %d objects and error %v", name, len(objects), err)
+		}
+		fields := objects[0].Object
+		if got := fmt.Sprint(fields["type"], " ", fields["data"], " ", fields["stringData"]); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestInputIsNotModified(t *testing.T) {
 	objects := decode(t, gadgets+`
 ---
