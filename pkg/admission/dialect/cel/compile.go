@@ -50,7 +50,7 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 		p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
 		return p, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
-	s := &session{
+	s := &compilation{
 		compiler: composed,
 		judging:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true},
 		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
@@ -66,15 +66,15 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 	return p, s.errs
 }
 
-// session compiles the expressions of one policy and collects their faults.
-type session struct {
+// compilation compiles the expressions of one policy and collects their faults.
+type compilation struct {
 	compiler *plugincel.CompositedCompiler
 	judging  plugincel.OptionalVariableDeclarations
 	telling  plugincel.OptionalVariableDeclarations
 	errs     field.ErrorList
 }
 
-func (s *session) condition(accessors []plugincel.ExpressionAccessor, declared plugincel.OptionalVariableDeclarations, path func(i int) *field.Path) plugincel.ConditionEvaluator {
+func (s *compilation) condition(accessors []plugincel.ExpressionAccessor, declared plugincel.OptionalVariableDeclarations, path func(i int) *field.Path) plugincel.ConditionEvaluator {
 	evaluator := s.compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
 	if len(evaluator.CompilationErrors()) == 0 {
 		return evaluator
@@ -91,7 +91,7 @@ func (s *session) condition(accessors []plugincel.ExpressionAccessor, declared p
 	return evaluator
 }
 
-func (s *session) variables(variables []admissionregistrationv1.Variable) {
+func (s *compilation) variables(variables []admissionregistrationv1.Variable) {
 	for i := range variables {
 		variable := &validating.Variable{Name: variables[i].Name, Expression: variables[i].Expression}
 		result := s.compiler.CompileAndStoreVariable(variable, s.judging, environment.StoredExpressions)
@@ -102,7 +102,7 @@ func (s *session) variables(variables []admissionregistrationv1.Variable) {
 	}
 }
 
-func (s *session) matchConditions(conditions []admissionregistrationv1.MatchCondition) plugincel.ConditionEvaluator {
+func (s *compilation) matchConditions(conditions []admissionregistrationv1.MatchCondition) plugincel.ConditionEvaluator {
 	if len(conditions) == 0 {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *session) matchConditions(conditions []admissionregistrationv1.MatchCond
 	})
 }
 
-func (s *session) validations(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
+func (s *compilation) validations(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
 	accessors := make([]plugincel.ExpressionAccessor, len(validations))
 	for i := range validations {
 		accessors[i] = &validating.ValidationCondition{
@@ -130,7 +130,7 @@ func (s *session) validations(validations []admissionregistrationv1.Validation) 
 	})
 }
 
-func (s *session) messages(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
+func (s *compilation) messages(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
 	accessors := make([]plugincel.ExpressionAccessor, len(validations))
 	for i := range validations {
 		if expression := validations[i].MessageExpression; expression != "" {
@@ -142,7 +142,7 @@ func (s *session) messages(validations []admissionregistrationv1.Validation) plu
 	})
 }
 
-func (s *session) auditAnnotations(annotations []admissionregistrationv1.AuditAnnotation) plugincel.ConditionEvaluator {
+func (s *compilation) auditAnnotations(annotations []admissionregistrationv1.AuditAnnotation) plugincel.ConditionEvaluator {
 	accessors := make([]plugincel.ExpressionAccessor, len(annotations))
 	for i := range annotations {
 		accessors[i] = &validating.AuditAnnotationCondition{
