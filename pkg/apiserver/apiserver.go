@@ -79,10 +79,5 @@ func (c *completedConfig) addExtras(server *genericapiserver.GenericAPIServer) e
 			return fmt.Errorf("add hook %q: %w", name, err)
 		}
 	}
-	for name, hook := range c.extra.ShutdownHooks {
-		if err := server.AddPreShutdownHook(name, hook); err != nil {
-			return fmt.Errorf("add shutdown hook %q: %w", name, err)
-		}
-	}
 	return nil
 }

@@ -16,7 +16,6 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/generated/openapi"
 )
 
@@ -42,9 +41,6 @@ type ExtraConfig struct {
 	// Virtual holds the resources of the API group that are answered and stored
 	// nowhere, by resource name.
 	Virtual map[string]rest.Storage
-	// Unpublished names the virtual resources to leave out of the OpenAPI
-	// documents, for kinds of other groups that have no definition there.
-	Unpublished []string
 	// Handlers answer paths outside the API group, behind the authentication,
 	// authorization and limits of the server. A path that ends in a slash stands
 	// for everything under it.
@@ -53,8 +49,6 @@ type ExtraConfig struct {
 	Ready []healthz.HealthChecker
 	// Hooks run, by name, once the server listens. /readyz waits for them.
 	Hooks map[string]genericapiserver.PostStartHookFunc
-	// ShutdownHooks run, by name, before the server stops taking requests.
-	ShutdownHooks map[string]genericapiserver.PreShutdownHookFunc
 }
 
 // NewConfig returns a Config in which serving, storage, authentication and
@@ -106,11 +100,6 @@ type CompletedConfig struct {
 
 // Complete fills in what can be derived. It changes the receiver.
 func (c *Config) Complete() CompletedConfig {
-	for _, resource := range c.Extra.Unpublished {
-		prefix := genericapiserver.APIGroupPrefix + "/" + v1alpha1.SchemeGroupVersion.String() + "/" + resource
-		c.Generic.OpenAPIConfig.IgnorePrefixes = append(c.Generic.OpenAPIConfig.IgnorePrefixes, prefix)
-		c.Generic.OpenAPIV3Config.IgnorePrefixes = append(c.Generic.OpenAPIV3Config.IgnorePrefixes, prefix)
-	}
 	return CompletedConfig{&completedConfig{
 		generic: c.Generic.Complete(nil),
 		extra:   c.Extra,

@@ -81,13 +81,21 @@ func with[V any](m map[string]V, key string, value V) map[string]V {
 func candidateKinds(scheme *runtime.Scheme) (map[string]admissionpreview.CandidateKind, error) {
 	kinds := map[string]admissionpreview.CandidateKind{}
 	for _, kind := range stored.Kinds() {
-		gvks, _, err := scheme.ObjectKinds(kind.New())
+		name, err := kindName(scheme, kind)
 		if err != nil {
-			return nil, fmt.Errorf("kind of %s: %w", kind.Resource, err)
+			return nil, err
 		}
-		kinds[gvks[0].Kind] = admissionpreview.CandidateKind{Home: kind.Home, Namespaced: kind.Namespaced, Validate: kind.Validate}
+		kinds[name] = admissionpreview.CandidateKind{Home: kind.Home, Namespaced: kind.Namespaced, Validate: kind.Validate}
 	}
 	return kinds, nil
+}
+
+func kindName(scheme *runtime.Scheme, kind stored.Kind) (string, error) {
+	gvks, _, err := scheme.ObjectKinds(kind.New())
+	if err != nil {
+		return "", fmt.Errorf("kind of %s: %w", kind.Resource, err)
+	}
+	return gvks[0].Kind, nil
 }
 
 // follower keeps the catalog in step with the stored policies.
@@ -110,11 +118,11 @@ func (f *follower) start(hook genericapiserver.PostStartHookContext) error {
 		if err != nil {
 			return fmt.Errorf("informer of %s: %w", kind.Resource, err)
 		}
-		gvks, _, err := f.scheme.ObjectKinds(kind.New())
+		name, err := kindName(f.scheme, kind)
 		if err != nil {
-			return fmt.Errorf("kind of %s: %w", kind.Resource, err)
+			return err
 		}
-		sources = append(sources, catalog.Source{Kind: gvks[0].Kind, Informer: informer.Informer()})
+		sources = append(sources, catalog.Source{Kind: name, Informer: informer.Informer()})
 	}
 	go f.follow(hook, sources)
 	informers.Start(hook.Done())

@@ -8,7 +8,6 @@ package catalog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -113,25 +112,16 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 	return nil
 }
 
-func errNoUnit(unit *policy.Unit) error {
-	if unit == nil {
-		return errors.New("its dialect has made nothing of it")
-	}
-	return nil
-}
-
 // compile returns the unit of a stored object. What does not compile is kept:
 // it then fails the requests that it matches, by its failurePolicy.
 func (c *Catalog) compile(ctx context.Context, change Change) (*policy.Unit, error) {
 	unit, errs := c.Compile(ctx, change.ID.Kind, change.Object)
-	if len(errs) == 0 && unit != nil {
-		return unit, nil
-	}
-	err := fmt.Errorf("%s %q does not compile: %w", change.ID.Kind, change.ID.Name, errors.Join(errs.ToAggregate(), errNoUnit(unit)))
 	if unit == nil {
-		return nil, err
+		return nil, fmt.Errorf("%s %q does not compile: its dialect has made nothing of it: %v", change.ID.Kind, change.ID.Name, errs)
 	}
-	klog.FromContext(ctx).Error(err, "A stored object fails the requests that it matches",
-		"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
+	if len(errs) > 0 {
+		klog.FromContext(ctx).Error(errs.ToAggregate(), "A stored object does not compile: it fails the requests that it matches",
+			"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
+	}
 	return unit, nil
 }

@@ -48,11 +48,13 @@ type Chain struct{ current func() *policy.Set }
 // current returns nil as long as the set is not complete.
 func New(current func() *policy.Set) *Chain { return &Chain{current: current} }
 
-// Run judges req with the stored policies. Exempt requests are admitted even
-// before these are complete: a cluster must always be able to authenticate. It
-// fails with ErrNotReady,
-// ErrNoTimeLeft or ErrTooManyEvaluations; a caller must then not admit the
-// request.
+// Run judges req with the stored policies, in their order. A policy that cannot
+// be matched or judged, or that panics, is an error of that policy alone. Exempt
+// requests are admitted even before the policies are complete: a cluster must
+// always be able to authenticate.
+//
+// It fails with ErrNotReady, ErrNoTimeLeft or ErrTooManyEvaluations; a caller
+// must then not admit the request.
 func (c *Chain) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
 	if match.Exempt(req) {
 		return verdict.Allow(), nil
@@ -61,7 +63,7 @@ func (c *Chain) Run(ctx context.Context, req *request.Request, view cluster.View
 	if set == nil {
 		return verdict.Verdict{}, ErrNotReady
 	}
-	return RunSet(ctx, set, req, view)
+	return judgeWith(ctx, set, req, view)
 }
 
 // RunWith judges req with candidates laid over the stored policies, which a
@@ -80,16 +82,10 @@ func (c *Chain) RunWith(ctx context.Context, candidates []*policy.Unit, stored b
 	if len(candidates) > 0 {
 		set = set.Edit(nil, candidates)
 	}
-	return RunSet(ctx, set, req, view)
+	return judgeWith(ctx, set, req, view)
 }
 
-// RunSet judges req with the policies of set, in their order. A policy that
-// cannot be matched or judged, or that panics, is an error of that policy
-// alone. It fails with ErrNoTimeLeft or ErrTooManyEvaluations.
-func RunSet(ctx context.Context, set *policy.Set, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	if match.Exempt(req) {
-		return verdict.Allow(), nil
-	}
+func judgeWith(ctx context.Context, set *policy.Set, req *request.Request, view cluster.View) (verdict.Verdict, error) {
 	var room [16]*policy.Bound
 	candidates := set.Candidates(req, view, room[:0])
 	if len(candidates) == 0 {

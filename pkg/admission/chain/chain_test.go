@@ -163,7 +163,7 @@ func TestNoTimeLeft(t *testing.T) {
 	ignoring := toy(t, "a", "zebra")
 	ignoring.Policy.OnError = verdict.Ignore
 	set := (&policy.Set{}).Edit(nil, []*policy.Unit{ignoring})
-	got, err := chain.RunSet(ctx, set, pod("nginx", "default"), view(t))
+	got, err := judging(set).Run(ctx, pod("nginx", "default"), view(t))
 	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
 	}
@@ -179,7 +179,7 @@ func TestTimeEndsInTheLastPolicy(t *testing.T) {
 		cancel()
 		return []verdict.Finding{{Kind: verdict.Error, Message: "interrupted"}}
 	})
-	got, err := chain.RunSet(ctx, (&policy.Set{}).Edit(nil, []*policy.Unit{last}), pod("nginx", "default"), view(t))
+	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{last})).Run(ctx, pod("nginx", "default"), view(t))
 	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
 	}
@@ -193,7 +193,7 @@ func TestTextsAreBounded(t *testing.T) {
 	wordy.Policy.Program = programFunc(func(context.Context, policy.Input) []verdict.Finding {
 		return slices.Repeat([]verdict.Finding{{Kind: verdict.Pass, Message: strings.Repeat("x", 1<<20)}}, findings)
 	})
-	got, err := chain.RunSet(t.Context(), (&policy.Set{}).Edit(nil, []*policy.Unit{wordy}), pod("nginx", "default"), view(t))
+	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{wordy})).Run(t.Context(), pod("nginx", "default"), view(t))
 	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
 		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
 	}
@@ -217,7 +217,7 @@ func TestTooManyEvaluations(t *testing.T) {
 			Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(nil), Params: &policy.Params{Selector: labels.Everything()}},
 		})
 	}
-	got, err := chain.RunSet(t.Context(), (&policy.Set{}).Edit(nil, units), pod("nginx", "default"), view(t, objects...))
+	got, err := judging((&policy.Set{}).Edit(nil, units)).Run(t.Context(), pod("nginx", "default"), view(t, objects...))
 	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
 		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
 	}
@@ -259,9 +259,14 @@ func panicsFirst(t *testing.T, then policy.Program) policy.Program {
 	})
 }
 
+// judging returns a chain whose stored policies are those of set.
+func judging(set *policy.Set) *chain.Chain {
+	return chain.New(func() *policy.Set { return set })
+}
+
 func run(t *testing.T, set *policy.Set, req *request.Request, v cluster.View) verdict.Verdict {
 	t.Helper()
-	got, err := chain.RunSet(t.Context(), set, req, v)
+	got, err := judging(set).Run(t.Context(), req, v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ package match
 import (
 	"hash/maphash"
 	"math/bits"
-	"slices"
-	"strings"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
@@ -131,31 +129,4 @@ func (ix *Index[T]) Len() int {
 		return 0
 	}
 	return ix.length
-}
-
-// Get returns the item of a name, and whether there is one.
-func (ix *Index[T]) Get(name string) (Item[T], bool) {
-	if ix.Len() == 0 {
-		return Item[T]{}, false
-	}
-	item := ix.names.get(maphash.String(ix.seed, name), name)
-	if item == nil {
-		return Item[T]{}, false
-	}
-	return *item, true
-}
-
-// All returns every item in the order of names.
-func (ix *Index[T]) All() []Item[T] {
-	if ix.Len() == 0 {
-		return nil
-	}
-	items := make([]Item[T], 0, ix.length)
-	for _, shard := range ix.names {
-		for _, item := range shard {
-			items = append(items, *item)
-		}
-	}
-	slices.SortFunc(items, func(a, b Item[T]) int { return strings.Compare(a.Name, b.Name) })
-	return items
 }

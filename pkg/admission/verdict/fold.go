@@ -119,10 +119,8 @@ func (f *folder) fold(step *Step) {
 			f.deny(step)
 		}
 	case Error, Undecided:
-		if step.OnError != Ignore {
-			f.act(step)
-		}
-	default:
+		fallthrough
+	default: // a kind that this version does not know
 		if step.OnError != Ignore {
 			f.act(step)
 		}
@@ -147,7 +145,7 @@ func (f *folder) act(step *Step) Outcome {
 		case Audit:
 			f.annotations.fail(step)
 		case Deny:
-			outcome = f.deny(step)
+			fallthrough
 		default: // an action that this version does not know
 			outcome = f.deny(step)
 		}

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -183,5 +182,3 @@ func (r *REST) clusterView(raw []runtime.RawExtension, path *field.Path) (cluste
 	}
 	return view, nil
 }
-
-var _ Judge = (*chain.Chain)(nil)

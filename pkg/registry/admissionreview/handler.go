@@ -71,13 +71,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
 		return
 	}
-	weight := weight(r.ContentLength)
-	if !h.room.TryAcquire(weight) {
+	claim := weight(r.ContentLength)
+	if !h.room.TryAcquire(claim) {
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, errors.New("too many reviews are being judged: try again later"))
 		return
 	}
-	defer h.room.Release(weight)
+	defer h.room.Release(claim)
 	body, ok := read(w, r)
 	if !ok {
 		return

@@ -80,8 +80,9 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 	view := emptyCluster(t)
 	allocations := func(all int) float64 {
 		set := installed(t, 10, all)
+		judging := chain.New(func() *policy.Set { return set })
 		judge := func() {
-			v, err := chain.RunSet(t.Context(), set, deployment(), view)
+			v, err := judging.Run(t.Context(), deployment(), view)
 			if err != nil || !v.Allowed || len(v.Evaluations) != 20 {
 				t.Fatalf("allowed %v with %d evaluations and error %v, want an admission with 20", v.Allowed, len(v.Evaluations), err)
 			}
@@ -103,9 +104,10 @@ func BenchmarkTenMatching(b *testing.B) {
 	for _, all := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("of %d", all), func(b *testing.B) {
 			set := installed(b, 10, all)
+			judging := chain.New(func() *policy.Set { return set })
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := chain.RunSet(b.Context(), set, deployment(), view); err != nil {
+				if _, err := judging.Run(b.Context(), deployment(), view); err != nil {
 					b.Fatal(err)
 				}
 			}
