@@ -31,7 +31,8 @@ rm -rf pkg/generated
 "${bin}/openapi-gen" --go-header-file "${header}" --output-file zz_generated.openapi.go \
   --output-dir pkg/generated/openapi --output-pkg "${generated}/openapi" \
   --output-model-name-file zz_generated.model_name.go --report-filename /dev/null \
-  k8s.io/api/admissionregistration/v1 k8s.io/api/authentication/v1 k8s.io/apimachinery/pkg/apis/meta/v1 \
+  k8s.io/api/admissionregistration/v1 k8s.io/api/authentication/v1 \
+  k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/apimachinery/pkg/apis/meta/v1 \
   k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version "${served}"
 "${bin}/conversion-gen" --go-header-file "${header}" --output-file zz_generated.conversion.go "${served}"
 "${bin}/applyconfiguration-gen" --go-header-file "${header}" \

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -111,8 +112,8 @@ func TestRunOrderAndContainment(t *testing.T) {
 }
 
 func TestNotReadyIsAnError(t *testing.T) {
-	c := chain.New(func() *policy.Set { return nil })
-	if v, err := c.Run(t.Context(), pod("nginx", "default"), view(t)); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
+	c := chain.New(func() *policy.Set { return nil }, clock.RealClock{})
+	if v, err := c.Run(t.Context(), chain.Trial{Request: pod("nginx", "default"), View: view(t)}); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNotReady", v, err)
 	}
 	review := request.New(request.Fields{
@@ -120,20 +121,20 @@ func TestNotReadyIsAnError(t *testing.T) {
 		Kind:      schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"},
 		Resource:  schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews"},
 	})
-	if v, err := c.Run(t.Context(), review, view(t)); err != nil || !v.Allowed {
+	if v, err := c.Run(t.Context(), chain.Trial{Request: review, View: view(t)}); err != nil || !v.Allowed {
 		t.Errorf("an exempt request: got %+v and error %v, want an admission", v, err)
 	}
-	if v, err := c.RunWith(t.Context(), nil, true, pod("nginx", "default"), view(t)); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
+	if v, err := c.Run(t.Context(), chain.Trial{Request: pod("nginx", "default"), View: view(t)}); !errors.Is(err, chain.ErrNotReady) || v.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNotReady", v, err)
 	}
-	if v, err := c.RunWith(t.Context(), nil, false, pod("nginx", "default"), view(t)); err != nil || !v.Allowed {
+	if v, err := c.Run(t.Context(), chain.Trial{Alone: true, Request: pod("nginx", "default"), View: view(t)}); err != nil || !v.Allowed {
 		t.Errorf("got %+v and error %v, want an admission: no stored policy takes part", v, err)
 	}
 }
 
 func TestCandidatesShadow(t *testing.T) {
 	stored := (&policy.Set{}).Edit(nil, []*policy.Unit{toy(t, "a", "nginx"), toy(t, "b", "ngi")})
-	c := chain.New(func() *policy.Set { return stored })
+	c := chain.New(func() *policy.Set { return stored }, clock.RealClock{})
 	candidates := []*policy.Unit{toy(t, "a", "zebra")}
 	for _, test := range []struct {
 		name   string
@@ -144,13 +145,13 @@ func TestCandidatesShadow(t *testing.T) {
 		{name: "alone"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := c.RunWith(t.Context(), candidates, test.stored, pod("nginx", "default"), view(t))
+			got, err := c.Run(t.Context(), chain.Trial{Candidates: candidates, Alone: !test.stored, Request: pod("nginx", "default"), View: view(t)})
 			if err != nil || messages(got) != test.want {
 				t.Errorf("got %q and error %v, want %q", messages(got), err, test.want)
 			}
 		})
 	}
-	if after, _ := c.Run(t.Context(), pod("nginx", "default"), view(t)); len(after.Denials) != 2 {
+	if after, _ := c.Run(t.Context(), chain.Trial{Request: pod("nginx", "default"), View: view(t)}); len(after.Denials) != 2 {
 		t.Errorf("the preview changed what is stored: %q", messages(after))
 	}
 }
@@ -163,7 +164,7 @@ func TestNoTimeLeft(t *testing.T) {
 	ignoring := toy(t, "a", "zebra")
 	ignoring.Policy.OnError = verdict.Ignore
 	set := (&policy.Set{}).Edit(nil, []*policy.Unit{ignoring})
-	got, err := judging(set).Run(ctx, pod("nginx", "default"), view(t))
+	got, err := judging(set).Run(ctx, chain.Trial{Request: pod("nginx", "default"), View: view(t)})
 	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
 	}
@@ -179,7 +180,7 @@ func TestTimeEndsInTheLastPolicy(t *testing.T) {
 		cancel()
 		return []verdict.Finding{{Kind: verdict.Error, Message: "interrupted"}}
 	})
-	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{last})).Run(ctx, pod("nginx", "default"), view(t))
+	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{last})).Run(ctx, chain.Trial{Request: pod("nginx", "default"), View: view(t)})
 	if !errors.Is(err, chain.ErrNoTimeLeft) || got.Allowed {
 		t.Errorf("got %+v and error %v, want a denial and ErrNoTimeLeft", got, err)
 	}
@@ -193,8 +194,8 @@ func TestTextsAreBounded(t *testing.T) {
 	wordy.Policy.Program = programFunc(func(context.Context, policy.Input) []verdict.Finding {
 		return slices.Repeat([]verdict.Finding{{Kind: verdict.Pass, Message: strings.Repeat("x", 1<<20)}}, findings)
 	})
-	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{wordy})).Run(t.Context(), pod("nginx", "default"), view(t))
-	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
+	got, err := judging((&policy.Set{}).Edit(nil, []*policy.Unit{wordy})).Run(t.Context(), chain.Trial{Request: pod("nginx", "default"), View: view(t)})
+	if !errors.Is(err, verdict.ErrTooManyEvaluations) || got.Allowed {
 		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
 	}
 }
@@ -217,8 +218,8 @@ func TestTooManyEvaluations(t *testing.T) {
 			Binding: &policy.Binding{Policy: p.ID, Criteria: match.Compile(nil), Params: &policy.Params{Selector: labels.Everything()}},
 		})
 	}
-	got, err := judging((&policy.Set{}).Edit(nil, units)).Run(t.Context(), pod("nginx", "default"), view(t, objects...))
-	if !errors.Is(err, chain.ErrTooManyEvaluations) || got.Allowed {
+	got, err := judging((&policy.Set{}).Edit(nil, units)).Run(t.Context(), chain.Trial{Request: pod("nginx", "default"), View: view(t, objects...)})
+	if !errors.Is(err, verdict.ErrTooManyEvaluations) || got.Allowed {
 		t.Errorf("got allowed %v and error %v, want a denial and ErrTooManyEvaluations", got.Allowed, err)
 	}
 }
@@ -261,12 +262,12 @@ func panicsFirst(t *testing.T, then policy.Program) policy.Program {
 
 // judging returns a chain whose stored policies are those of set.
 func judging(set *policy.Set) *chain.Chain {
-	return chain.New(func() *policy.Set { return set })
+	return chain.New(func() *policy.Set { return set }, clock.RealClock{})
 }
 
 func run(t *testing.T, set *policy.Set, req *request.Request, v cluster.View) verdict.Verdict {
 	t.Helper()
-	got, err := judging(set).Run(t.Context(), req, v)
+	got, err := judging(set).Run(t.Context(), chain.Trial{Request: req, View: v})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -98,4 +98,15 @@ type Input struct {
 	// Param is nil when the policy takes none or the binding gives none.
 	Param *unstructured.Unstructured
 	View  cluster.View
+	// Explain is nil unless someone asks how the policy comes to its findings:
+	// each finding then has a trace. It never changes what is found.
+	Explain *Explain
+}
+
+// Explain says what an explanation may show.
+type Explain struct {
+	// MayRead says whether the asker may read an object. What lies in the data
+	// of a Secret that they may not read is concealed; a nil MayRead conceals
+	// all of it.
+	MayRead func(ctx context.Context, ref verdict.ParamRef) bool
 }

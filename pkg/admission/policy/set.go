@@ -15,6 +15,7 @@ import (
 
 // Bound is a policy with the bindings that put it in force, ordered by name.
 type Bound struct {
+	ID       ID    // of the policy
 	Policy   *Unit // nil when only bindings are there
 	Bindings []*Unit
 }
@@ -58,6 +59,28 @@ func (s *Set) Candidates(req *request.Request, view cluster.View, buf []*Bound) 
 	return s.index.Candidates(req, view, buf)
 }
 
+// Policy returns the unit of a policy, or nil.
+func (s *Set) Policy(id ID) *Unit {
+	if bound := s.bound[id]; bound != nil {
+		return bound.Policy
+	}
+	return nil
+}
+
+// All returns everything that the set holds, in the order of judgement, also
+// what is not in force. Its cost grows with the set.
+func (s *Set) All() []*Bound {
+	names := make(map[string]*Bound, len(s.bound))
+	for id, bound := range s.bound {
+		names[order(id)] = bound
+	}
+	all := make([]*Bound, 0, len(names))
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		all = append(all, names[name])
+	}
+	return all
+}
+
 // Len returns the number of policies in force.
 func (s *Set) Len() int { return s.index.Len() }
 
@@ -73,7 +96,7 @@ func (e *editor) touch(id ID) *Bound {
 		return e.bound[id]
 	}
 	e.touched[id] = true
-	next := &Bound{}
+	next := &Bound{ID: id}
 	if old := e.bound[id]; old != nil {
 		next.Policy, next.Bindings = old.Policy, slices.Clone(old.Bindings)
 	}

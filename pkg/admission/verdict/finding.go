@@ -6,6 +6,9 @@
 package verdict
 
 import (
+	"encoding/json"
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -33,6 +36,9 @@ const (
 	Skip
 	// Annotation carries an audit annotation and nothing else.
 	Annotation
+	// NotMatched says that the policy, or its binding, is not about the
+	// request; Message is the first reason.
+	NotMatched
 )
 
 // Finding is what one rule of a policy says about one request. It is a
@@ -49,6 +55,20 @@ type Finding struct {
 	Reason metav1.StatusReason
 	// Key and Value are set for an Annotation; Key has no prefix.
 	Key, Value string
+	// Trace is set only where an explanation was asked for.
+	Trace *Trace
+}
+
+// Trace says how a rule came to its finding.
+type Trace struct {
+	// Values holds what the parts of the expression were, as JSON, by the text of
+	// the part. Large values are cut, and what the asker may not read is
+	// replaced by a text that says so.
+	Values map[string]json.RawMessage
+	// Cost is in units of the CEL cost model.
+	Cost uint64
+	// Took is the time that the rule needed.
+	Took time.Duration
 }
 
 // FailurePolicy says whether errors count. The zero value is FailClosed.
@@ -86,5 +106,8 @@ type Step struct {
 	Param   *ParamRef
 	OnError FailurePolicy
 	Actions []Action
+	// Took is the time that the policy needed for all that it found through
+	// this binding and with this param.
+	Took    time.Duration
 	Finding Finding
 }

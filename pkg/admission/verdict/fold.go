@@ -25,6 +25,9 @@ type Verdict struct {
 	AuditAnnotations map[string]string
 	// Evaluations say what became of each step, in the order of judgement.
 	Evaluations []Evaluation
+	// Unlisted is the number of policies that do not match and are too many to
+	// be among Evaluations.
+	Unlisted int
 }
 
 // Denial is one reason to reject a request.
@@ -51,6 +54,8 @@ const (
 	Audited
 	// Skipped says that a condition kept the policy from judging.
 	Skipped
+	// Unmatched says that the policy or its binding is not about the request.
+	Unmatched
 )
 
 // Evaluation is a step and what it led to.
@@ -67,7 +72,9 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 // Dispatch in k8s.io/apiserver/pkg/admission/plugin/policy/validating:
 //
 //	finding        FailClosed                Ignore
-//	Pass, Skip     nothing                   nothing
+//	Pass           nothing                   nothing
+//	Skip           nothing                   nothing
+//	NotMatched     nothing                   nothing
 //	Fail           the binding's actions     the binding's actions
 //	Error          the binding's actions     nothing
 //	Misconfigured  deny                      nothing
@@ -109,6 +116,8 @@ func (f *folder) fold(step *Step) {
 		outcome = Passed
 	case Skip:
 		outcome = Skipped
+	case NotMatched:
+		outcome = Unmatched
 	case Annotation:
 		f.annotations.add(step.Policy.Name, finding.Key, finding.Value)
 		return

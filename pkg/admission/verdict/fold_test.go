@@ -35,10 +35,12 @@ func TestFoldTruthTable(t *testing.T) {
 		deny         = []Action{Deny}
 		warn         = []Action{Warn}
 		audit        = []Action{Audit}
+		denyAndWarn  = []Action{Deny, Warn}
 		denyAndAudit = []Action{Deny, Audit}
 		warnAndAudit = []Action{Warn, Audit}
+		together     = []Action{Deny, Warn, Audit}
 		unknown      = []Action{Action(99)}
-		all          = [][]Action{nil, deny, warn, audit, denyAndAudit, warnAndAudit, unknown}
+		all          = [][]Action{nil, deny, warn, audit, denyAndWarn, denyAndAudit, warnAndAudit, together, unknown}
 	)
 	var rows []row
 	// What has no effect has none under any policy and action.
@@ -46,7 +48,9 @@ func TestFoldTruthTable(t *testing.T) {
 		for _, actions := range all {
 			rows = append(rows,
 				row{Pass, onError, actions, nothing(Passed)},
-				row{Skip, onError, actions, nothing(Skipped)})
+				row{Skip, onError, actions, nothing(Skipped)},
+				row{NotMatched, onError, actions, nothing(Unmatched)},
+				row{Annotation, onError, actions, effect{Allowed: true}})
 		}
 	}
 	// A failure leads to the actions, whatever the failure policy is.
@@ -56,6 +60,8 @@ func TestFoldTruthTable(t *testing.T) {
 			row{Fail, onError, deny, effect{Outcome: Denied}},
 			row{Fail, onError, warn, effect{Outcome: Warned, Allowed: true, Warnings: 1}},
 			row{Fail, onError, audit, effect{Outcome: Audited, Allowed: true, Audited: true}},
+			row{Fail, onError, denyAndWarn, effect{Outcome: Denied, Warnings: 1}},
+			row{Fail, onError, together, effect{Outcome: Denied, Warnings: 1, Audited: true}},
 			row{Fail, onError, denyAndAudit, effect{Outcome: Denied, Audited: true}},
 			row{Fail, onError, warnAndAudit, effect{Outcome: Warned, Allowed: true, Warnings: 1, Audited: true}},
 			row{Fail, onError, unknown, effect{Outcome: Denied}})
@@ -69,6 +75,8 @@ func TestFoldTruthTable(t *testing.T) {
 				row{kind, onError, deny, effect{}},
 				row{kind, onError, warn, effect{Allowed: true, Warnings: 1}},
 				row{kind, onError, audit, effect{Allowed: true, Audited: true}},
+				row{kind, onError, denyAndWarn, effect{Warnings: 1}},
+				row{kind, onError, together, effect{Warnings: 1, Audited: true}},
 				row{kind, onError, denyAndAudit, effect{Audited: true}},
 				row{kind, onError, warnAndAudit, effect{Allowed: true, Warnings: 1, Audited: true}},
 				row{kind, onError, unknown, effect{}})
@@ -85,17 +93,27 @@ func TestFoldTruthTable(t *testing.T) {
 			row{Misconfigured, Ignore, actions, nothing(Failed)})
 	}
 
+	if want := len(all) * 3 * int(NotMatched+2); len(rows) != want { // Kind(99) is one more
+		t.Errorf("the table has %d rows, want one for each of %d combinations", len(rows), want)
+	}
 	for _, r := range rows {
 		t.Run(fmt.Sprintf("kind %d, failure policy %d, actions %v", r.kind, r.onError, r.actions), func(t *testing.T) {
 			got := Fold([]Step{{
 				Policy: PolicyID{Kind: "P", Name: "p"}, Binding: "b", OnError: r.onError, Actions: r.actions,
 				Finding: Finding{Kind: r.kind, Message: "m"},
 			}})
-			if len(got.Evaluations) != 1 {
-				t.Fatalf("got %d evaluations, want 1", len(got.Evaluations))
+			evaluations := 1
+			if r.kind == Annotation {
+				evaluations = 0 // it is no judgement
+			}
+			if len(got.Evaluations) != evaluations {
+				t.Fatalf("got %d evaluations, want %d", len(got.Evaluations), evaluations)
 			}
 			_, audited := got.AuditAnnotations[ValidationFailureKey]
-			have := effect{Outcome: got.Evaluations[0].Outcome, Allowed: got.Allowed, Warnings: len(got.Warnings), Audited: audited}
+			have := effect{Allowed: got.Allowed, Warnings: len(got.Warnings), Audited: audited}
+			for _, evaluation := range got.Evaluations {
+				have.Outcome = evaluation.Outcome
+			}
 			if diff := cmp.Diff(r.want, have); diff != "" {
 				t.Errorf("effect (-want +got):\n%s", diff)
 			}

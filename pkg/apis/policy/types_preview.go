@@ -5,6 +5,7 @@ package policy
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -121,6 +122,9 @@ const (
 	// OutcomeError says that the policy could not be judged; its failurePolicy
 	// decides what follows.
 	OutcomeError EvaluationOutcome = "Error"
+	// OutcomeNotMatched says that the policy or its binding is not about the
+	// request.
+	OutcomeNotMatched EvaluationOutcome = "NotMatched"
 )
 
 // Evaluation is what one rule of one policy found, through one binding and
@@ -142,6 +146,14 @@ type Evaluation struct {
 	Expression string
 	// Message is what the rule says about the request.
 	Message string
+	// Values are what the parts of the expression were, by their text.
+	Values map[string]apiextensionsv1.JSON
+	// WhyNot is the first reason for which the policy has no part in the request.
+	WhyNot string
+	// Cost is what the rule cost, in units of the CEL cost model.
+	Cost int64
+	// DurationMicroseconds is the time that the rule needed.
+	DurationMicroseconds int64
 }
 
 // PolicyReference names a policy.

@@ -5,6 +5,7 @@ package v1alpha1
 
 import (
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,6 +158,9 @@ const (
 	// OutcomeError says that the policy could not be judged; its failurePolicy
 	// decides what follows.
 	OutcomeError EvaluationOutcome = "Error"
+	// OutcomeNotMatched says that the policy or its binding is not about the
+	// request.
+	OutcomeNotMatched EvaluationOutcome = "NotMatched"
 )
 
 // Evaluation is what one rule of one policy found, through one binding and
@@ -186,6 +190,19 @@ type Evaluation struct {
 	// Message is what the rule says about the request.
 	// +optional
 	Message string `json:"message,omitempty"`
+	// Values are what the parts of the expression were, by their text. Large
+	// values are cut; data of a Secret that the caller may not get is concealed.
+	// +optional
+	Values map[string]apiextensionsv1.JSON `json:"values,omitempty"`
+	// WhyNot is the first reason for which the policy has no part in the request.
+	// +optional
+	WhyNot string `json:"whyNot,omitempty"`
+	// Cost is what the rule cost, in units of the CEL cost model.
+	// +optional
+	Cost int64 `json:"cost,omitempty"`
+	// DurationMicroseconds is the time that the rule needed.
+	// +optional
+	DurationMicroseconds int64 `json:"durationMicroseconds,omitempty"`
 }
 
 // PolicyReference names a policy.

@@ -1,0 +1,63 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package verdict
+
+import (
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestRecorderFoldsNothingToAnAdmission(t *testing.T) {
+	if v := (&Recorder{}).Fold(); !v.Allowed || len(v.Evaluations) != 0 {
+		t.Errorf("got %+v, want an admission: no policy has anything to say", v)
+	}
+}
+
+func TestRecorderOfContext(t *testing.T) {
+	if r := RecorderFrom(t.Context()); r != nil {
+		t.Errorf("got %v of a context without a recorder", r)
+	}
+	want := &Recorder{}
+	if got := RecorderFrom(WithRecorder(t.Context(), want)); got != want {
+		t.Errorf("got %p, want %p", got, want)
+	}
+}
+
+// TestRecorderBounds: what decides is bounded by an error, what only explains is
+// left out and counted.
+func TestRecorderBounds(t *testing.T) {
+	pass := Step{Finding: Finding{Kind: Pass}}
+	unmatched := Step{Finding: Finding{Kind: NotMatched, Message: strings.Repeat("x", 1<<10)}}
+	r := &Recorder{}
+	for range maxUnmatched + 7 {
+		if err := r.Add(unmatched); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range maxSteps {
+		if err := r.Add(pass); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := r.Add(unmatched); err != nil {
+		t.Errorf("got error %v for a step that decides nothing", err)
+	}
+	if err := r.Add(pass); !errors.Is(err, ErrTooManyEvaluations) {
+		t.Errorf("got error %v for one step too many, want ErrTooManyEvaluations", err)
+	}
+	if v := r.Fold(); v.Unlisted != 8 || len(v.Evaluations) != maxSteps+maxUnmatched {
+		t.Errorf("got %d unlisted and %d evaluations, want 8 and %d", v.Unlisted, len(v.Evaluations), maxSteps+maxUnmatched)
+	}
+
+	long := Step{Finding: Finding{Kind: Fail, Message: strings.Repeat("x", maxTextBytes)}}
+	r = &Recorder{}
+	if err := r.Add(long); err != nil {
+		t.Fatal(err)
+	}
+	long.Finding.Message = "x"
+	if err := r.Add(long); !errors.Is(err, ErrTooManyEvaluations) {
+		t.Errorf("got error %v for one byte too many, want ErrTooManyEvaluations", err)
+	}
+}
