@@ -4,13 +4,12 @@
 package offline
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -51,12 +50,47 @@ func Load(dir string) (*View, error) {
 }
 
 func load(dir string, bounds limits) (*View, error) {
-	l := &loader{limits: bounds}
-	if err := l.findFiles(dir, 0); err != nil {
-		return nil, err
+	result := bounds.load(dir, bounds.list(dir))
+	return result.view, result.err
+}
+
+// outcome is what became of loading a directory.
+type outcome struct {
+	view    *View // nil when err is set
+	objects int
+	// digest is that of the contents of the files, as far as they were read.
+	digest [sha256.Size]byte
+	// unread says that the system has refused to list or to read something,
+	// which may pass without a change of any file.
+	unread bool
+	err    error
+}
+
+// load reads the files of a listing of dir.
+func (bounds limits) load(dir string, found *listing) *outcome {
+	if found.err != nil {
+		return &outcome{unread: true, err: found.err}
 	}
-	for _, file := range l.found {
-		if err := l.readFile(file); err != nil {
+	l := &loader{limits: bounds, digest: sha256.New()}
+	view, err := l.load(dir, found.files)
+	result := &outcome{view: view, objects: len(l.objects), unread: l.unread, err: err}
+	l.digest.Sum(result.digest[:0])
+	return result
+}
+
+type loader struct {
+	limits
+	bytesRead int64
+	digest    hash.Hash
+	objects   []*unstructured.Unstructured
+	origins   []origin // of objects
+	faults    []error
+	unread    bool
+}
+
+func (l *loader) load(dir string, files []entry) (*View, error) {
+	for _, file := range files {
+		if err := l.readFile(file.path); err != nil {
 			return nil, err
 		}
 	}
@@ -73,15 +107,6 @@ func load(dir string, bounds limits) (*View, error) {
 	return view, nil
 }
 
-type loader struct {
-	limits
-	bytesRead int64
-	found     []string
-	objects   []*unstructured.Unstructured
-	origins   []origin // of objects
-	faults    []error
-}
-
 // origin is where an object was found.
 type origin struct {
 	file string
@@ -89,45 +114,6 @@ type origin struct {
 }
 
 func (o origin) String() string { return o.file + ": " + o.Position.String() }
-
-// findFiles lists the manifests below dir. Its error ends the search.
-func (l *loader) findFiles(dir string, depth int) error {
-	if depth > l.depth {
-		return fmt.Errorf("%s: directories are nested more than %d levels deep; move the manifests up", dir, l.depth)
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return fmt.Errorf("directory of manifests: %w", err)
-	}
-	for _, entry := range entries {
-		name := filepath.Join(dir, entry.Name())
-		switch {
-		case strings.HasPrefix(entry.Name(), "."):
-		case entry.IsDir():
-			if err := l.findFiles(name, depth+1); err != nil {
-				return err
-			}
-		case isManifest(entry.Name()):
-			if l.found = append(l.found, name); len(l.found) > l.files {
-				return fmt.Errorf("%s: more than %d manifests; put several objects into a file", dir, l.files)
-			}
-		case entry.Type()&fs.ModeSymlink != 0:
-			if info, err := os.Stat(name); err == nil && info.IsDir() {
-				return fmt.Errorf("%s: links to directories are not followed; copy the directory or name it itself", name)
-			}
-		}
-	}
-	return nil
-}
-
-func isManifest(name string) bool {
-	switch filepath.Ext(name) {
-	case ".yaml", ".yml", ".json":
-		return true
-	default:
-		return false
-	}
-}
 
 // readFile reads the objects of one file. Its error ends loading; what is wrong
 // with the file alone is a fault.
@@ -137,6 +123,8 @@ func (l *loader) readFile(file string) error {
 		l.faults = append(l.faults, err)
 		return nil
 	}
+	fmt.Fprintf(l.digest, "%d\n", len(data))
+	l.digest.Write(data)
 	if l.bytesRead += int64(len(data)); l.bytesRead > l.totalBytes {
 		return fmt.Errorf("%s: the manifests up to here have more than %d bytes; remove what no policy reads", file, l.totalBytes)
 	}
@@ -158,6 +146,7 @@ func (l *loader) contents(file string) ([]byte, error) {
 	// Opening a pipe would wait for a writer.
 	info, err := os.Stat(file)
 	if err != nil {
+		l.unread = true
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
@@ -165,11 +154,13 @@ func (l *loader) contents(file string) ([]byte, error) {
 	}
 	opened, err := os.Open(file)
 	if err != nil {
+		l.unread = true
 		return nil, err
 	}
 	defer opened.Close()
 	data, err := io.ReadAll(io.LimitReader(opened, l.fileBytes+1))
 	if err != nil {
+		l.unread = true
 		return nil, err
 	}
 	if int64(len(data)) > l.fileBytes {

@@ -3,9 +3,9 @@
 
 // Package offline is a view of a cluster that consists of manifests: what a
 // kube-apiserver 1.36 serves by default, the namespaces that it makes itself,
-// and the given objects. It does not ask a server, does not watch its files,
-// applies no defaults beyond those of package overlay, and does not judge RBAC
-// objects.
+// and the given objects, or those of a directory, which it can follow. It does
+// not ask a server, applies no defaults beyond those of package overlay, and
+// does not judge RBAC objects.
 package offline
 
 import (
@@ -24,7 +24,9 @@ type View struct{ cluster.View }
 
 // New returns a cluster with the given objects. It treats them as overlay.New
 // does and has the same errors. The namespaces default, kube-system,
-// kube-public and kube-node-lease always exist.
+// kube-public and kube-node-lease always exist, and so do the RBAC objects of a
+// new cluster, such as the ClusterRole cluster-admin and its binding; a given
+// object takes the place of one with the same name.
 func New(objects []*unstructured.Unstructured) (*View, error) {
 	empty, err := emptyCluster()
 	if err != nil {
@@ -51,5 +53,5 @@ var emptyCluster = sync.OnceValues(func() (cluster.View, error) {
 		namespace.SetName(name)
 		namespaces = append(namespaces, namespace)
 	}
-	return overlay.New(bare{}, namespaces)
+	return overlay.New(newBare(), namespaces)
 })

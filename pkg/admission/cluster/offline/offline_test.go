@@ -254,16 +254,6 @@ func TestNew(t *testing.T) {
 	}
 }
 
-func TestAuthorizerIsUnknown(t *testing.T) {
-	view, err := offline.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if view.Authorizer() != nil {
-		t.Error("got an authorizer, want none as long as RBAC objects are not judged")
-	}
-}
-
 func BenchmarkNew(b *testing.B) {
 	objects, err := manifest.Decode([]byte(gadgets + "---\n{apiVersion: v1, kind: Namespace, metadata: {name: a}}\n---\n{apiVersion: a.example/v1, kind: Gadget, metadata: {name: a}}"))
 	if err != nil {

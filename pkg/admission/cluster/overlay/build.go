@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
 
 // New returns base with objects laid over it: an object replaces that of the
@@ -50,8 +52,11 @@ func New(base cluster.View, objects []*unstructured.Unstructured) (cluster.View,
 		slices.SortStableFunc(b.errs, func(x, y *ObjectError) int { return x.Index - y.Index })
 		return nil, b.errs
 	}
-	for _, list := range b.byKind {
+	for kind, list := range b.byKind {
 		slices.SortFunc(list, compare)
+		if kind.Group == rbacv1.GroupName {
+			b.rbac = rbac.New(b.view)
+		}
 	}
 	return b.view, nil
 }

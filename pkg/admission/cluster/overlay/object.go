@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/google/uuid"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validate/content"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -109,6 +111,7 @@ func complete(obj *unstructured.Unstructured, mapping *meta.RESTMapping) *unstru
 		obj = editable(obj)
 		obj.SetNamespace(namespace)
 	}
+	obj = completeIdentity(obj)
 	switch mapping.GroupVersionKind {
 	case namespaceKind:
 		return completeNamespace(obj)
@@ -117,6 +120,27 @@ func complete(obj *unstructured.Unstructured, mapping *meta.RESTMapping) *unstru
 	default:
 		return obj
 	}
+}
+
+// completeIdentity adds the uid and the creationTimestamp that every object of
+// an API server has. Both are the same each time: the uid follows from kind,
+// namespace and name, and when an object was created nobody knows here, so it is
+// the beginning of time.
+func completeIdentity(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	uid, created := obj.GetUID(), obj.GetCreationTimestamp()
+	if uid != "" && !created.IsZero() {
+		return obj
+	}
+	obj = editable(obj)
+	if uid == "" {
+		k := keyOf(obj)
+		name := k.kind.String() + "\x00" + k.namespace + "\x00" + k.name
+		obj.SetUID(types.UID(uuid.NewSHA1(uuid.NameSpaceURL, []byte(name)).String()))
+	}
+	if created.IsZero() {
+		obj.SetCreationTimestamp(metav1.Unix(0, 0))
+	}
+	return obj
 }
 
 // completeNamespace adds what SetDefaults_Namespace and the strategy of

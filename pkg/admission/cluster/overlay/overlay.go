@@ -3,8 +3,9 @@
 
 // Package overlay lays objects over another view of a cluster, as if they had
 // just been applied to it. It does not know where the objects come from, does
-// not validate them beyond what it needs, and does not judge RBAC objects: the
-// authorizer is that of the view below.
+// not validate them beyond what it needs, and does not judge RBAC objects
+// itself: package rbac does when there are any among those laid over, and else
+// the authorizer is that of the view below.
 package overlay
 
 import (
@@ -22,6 +23,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
 
 // view is immutable.
@@ -33,6 +35,7 @@ type view struct {
 	namespaces map[string]*corev1.Namespace
 	byKey      map[key]*unstructured.Unstructured
 	byKind     map[schema.GroupKind][]*unstructured.Unstructured // ordered as Objects returns them
+	rbac       *rbac.Evaluator                                   // nil when the authorizer is that of base
 }
 
 var _ cluster.View = (*view)(nil)
@@ -56,7 +59,16 @@ func (v *view) Namespace(ctx context.Context, name string) (*corev1.Namespace, e
 
 func (v *view) Mapper() meta.RESTMapper { return v.mapper }
 
-func (v *view) Authorizer() authorizer.UnconditionalAuthorizer { return v.base.Authorizer() }
+// Authorizer returns an evaluator over the objects of this layer and of the base
+// when there are RBAC objects in this one. A base that cannot tell stays so: its
+// RBAC objects may not be all that decides there.
+func (v *view) Authorizer() authorizer.UnconditionalAuthorizer {
+	below := v.base.Authorizer()
+	if v.rbac == nil || below == nil {
+		return below
+	}
+	return v.rbac
+}
 
 func (v *view) Equivalents(resource schema.GroupVersionResource, subresource string) []cluster.Equivalent {
 	if v.customs.HasResource(resource.GroupResource()) {

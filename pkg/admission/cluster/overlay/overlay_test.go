@@ -12,9 +12,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -448,5 +450,50 @@ func TestNewDoesNotDependOnBase(t *testing.T) {
 	}
 	if small, large := cost(1), cost(5000); large > small+5 {
 		t.Errorf("got %v allocations over 5000 objects and %v over one, want the same", large, small)
+	}
+}
+
+// TestIdentity: every object has a uid and a creationTimestamp, the same each
+// time, unless it brings its own.
+func TestIdentity(t *testing.T) {
+	base, err := offline.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	given := func() []*unstructured.Unstructured {
+		one := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "one", "namespace": "default"}}}
+		two := one.DeepCopy()
+		two.SetName("two")
+		own := one.DeepCopy()
+		own.SetName("own")
+		own.SetUID("mine")
+		own.SetCreationTimestamp(metav1.Unix(1_000_000_000, 0))
+		return []*unstructured.Unstructured{one, two, own}
+	}
+	identities := func() map[string]string {
+		view, err := overlay.New(base, given())
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := view.Objects(t.Context(), cluster.Selection{Kind: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, Namespace: "default", Selector: labels.Everything()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for _, obj := range found {
+			created := obj.GetCreationTimestamp()
+			all[obj.GetName()] = string(obj.GetUID()) + " " + created.UTC().Format(time.RFC3339)
+		}
+		return all
+	}
+	first := identities()
+	if again := identities(); !maps.Equal(first, again) {
+		t.Errorf("got %v and then %v", first, again)
+	}
+	if first["own"] != "mine 2001-09-09T01:46:40Z" {
+		t.Errorf("an object that brings its own has %q", first["own"])
+	}
+	if one, two := first["one"], first["two"]; one == two || !strings.HasSuffix(one, " 1970-01-01T00:00:00Z") || len(one) != 36+21 {
+		t.Errorf("got %q and %q, want two uids and the beginning of time", one, two)
 	}
 }

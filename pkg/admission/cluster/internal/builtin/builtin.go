@@ -1,9 +1,10 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package builtin is the table of resources that kube-apiserver 1.36 serves
-// when no API is switched on or off: all stable versions, no alpha and no beta
-// ones. It does not know custom resources.
+// Package builtin is what every cluster of kube-apiserver 1.36 has: the table of
+// resources that it serves when no API is switched on or off, all stable
+// versions, no alpha and no beta ones; and the RBAC objects that it makes
+// itself. It does not know custom resources.
 package builtin
 
 import (
