@@ -12,6 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
+	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	authenticatorunion "k8s.io/apiserver/pkg/authentication/request/union"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -19,32 +20,47 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	authorizerunion "k8s.io/apiserver/pkg/authorization/union"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 )
 
 // newStandaloneAuthenticator knows the holders of client certificates by common
-// name and organization. Callers without credentials are anonymous; callers with
-// credentials that nobody knows are refused (401).
-func newStandaloneAuthenticator(clientCA dynamiccertificates.CAContentProvider) authenticator.Request {
-	certificates := x509.NewDynamic(clientCA.VerifyOptions, x509.CommonNameUserConversion)
+// name and organization, and of tokens. Callers without credentials are anonymous;
+// callers with credentials that nobody knows are refused (401). As in
+// kube-apiserver, one valid credential of several is enough.
+func newStandaloneAuthenticator(clientCA dynamiccertificates.CAContentProvider, users Users) authenticator.Request {
+	known := []authenticator.Request{certificates(clientCA)}
+	if users.ClientCA != nil {
+		known = append(known, certificates(users.ClientCA))
+	}
+	if users.Tokens != nil {
+		known = append(known, bearertoken.New(users.Tokens))
+	}
 	return authenticatorunion.NewFailOnError(
-		group.NewAuthenticatedGroupAdder(certificates),
+		group.NewAuthenticatedGroupAdder(authenticatorunion.New(known...)),
 		authenticator.RequestFunc(refuseCredentials),
 		anonymous.NewAuthenticator(nil),
 	)
 }
 
-// refuseCredentials keeps a caller with a bad token from passing as anonymous.
-// The token of the loopback client is checked before it is asked.
+func certificates(authority dynamiccertificates.CAContentProvider) authenticator.Request {
+	return x509.NewDynamic(authority.VerifyOptions, x509.CommonNameUserConversion)
+}
+
+// refuseCredentials keeps a caller with bad credentials from passing as
+// anonymous. The token of the loopback client is checked before it is asked.
 func refuseCredentials(req *http.Request) (*authenticator.Response, bool, error) {
 	if req.Header.Get("Authorization") != "" {
-		return nil, false, errors.New("unknown credentials in the Authorization header: this server knows client certificates only")
+		return nil, false, errors.New("unknown credentials in the Authorization header: this server knows client certificates, and the bearer tokens that it was given")
 	}
 	return nil, false, nil
 }
 
 // newStandaloneAuthorizer lets system:masters do everything, and everyone ask
-// whether the server is alive and ready. All else is refused.
-func newStandaloneAuthorizer() (authorizer.Authorizer, error) {
+// whether the server is alive and ready. Beyond that, the RBAC objects of the
+// cluster that view returns for each question decide; all else is refused. A
+// preview cannot widen it: what a preview lays over the cluster is not in view.
+func newStandaloneAuthorizer(view func() cluster.View) (authorizer.Authorizer, error) {
 	probes := sets.New("/livez", "/readyz", "/healthz")
 	allowProbes := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if !a.IsResourceRequest() && a.GetVerb() == "get" && probes.Has(a.GetPath()) {
@@ -55,5 +71,17 @@ func newStandaloneAuthorizer() (authorizer.Authorizer, error) {
 	return authorizerunion.New(
 		authorizerunion.NamedAuthorizer{AuthorizerName: "masters", Authorizer: authorizerfactory.NewPrivilegedGroups(user.SystemPrivilegedGroup)},
 		authorizerunion.NamedAuthorizer{AuthorizerName: "probes", Authorizer: allowProbes},
+		authorizerunion.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: authorizeByView(view)},
 	)
+}
+
+// authorizeByView has no opinion where the view cannot tell.
+func authorizeByView(view func() cluster.View) authorizer.AuthorizerFunc {
+	return func(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		rules := view().Authorizer()
+		if rules == nil {
+			return authorizer.DecisionNoOpinion, "", nil
+		}
+		return rules.Authorize(ctx, a)
+	}
 }

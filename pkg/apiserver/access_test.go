@@ -4,16 +4,21 @@
 package apiserver
 
 import (
+	"context"
 	"crypto/tls"
 	cryptox509 "crypto/x509"
+	"errors"
 	"net/http"
 	"slices"
 	"testing"
 
+	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 )
 
 func newClientCA(t *testing.T) (dynamiccertificates.CAContentProvider, *cryptox509.Certificate) {
@@ -36,8 +41,13 @@ func newClientCA(t *testing.T) (dynamiccertificates.CAContentProvider, *cryptox5
 func TestStandaloneAuthenticator(t *testing.T) {
 	ca, _ := newClientCA(t)
 	_, stranger := newClientCA(t)
+	withTokens := Users{Tokens: tokenfile.New(map[string]*user.DefaultInfo{"abc": {Name: "jane", Groups: []string{"devs"}}})}
+	bearer := func(token string) *http.Request {
+		return &http.Request{Header: http.Header{"Authorization": {"Bearer " + token}}}
+	}
 	tests := []struct {
 		name    string
+		users   Users
 		request *http.Request
 		want    user.Info // nil: refused
 	}{
@@ -48,7 +58,43 @@ func TestStandaloneAuthenticator(t *testing.T) {
 		},
 		{
 			name:    "unknown token",
-			request: &http.Request{Header: http.Header{"Authorization": {"Bearer abc"}}},
+			request: bearer("abc"),
+		},
+		{
+			name:    "no credentials, tokens are known",
+			users:   withTokens,
+			request: &http.Request{},
+			want:    &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}},
+		},
+		{
+			name:    "token",
+			users:   withTokens,
+			request: bearer("abc"),
+			want:    &user.DefaultInfo{Name: "jane", Groups: []string{"devs", user.AllAuthenticated}},
+		},
+		{
+			name:    "token of nobody",
+			users:   withTokens,
+			request: bearer("abd"),
+		},
+		{
+			name:    "empty token",
+			users:   withTokens,
+			request: bearer(""),
+		},
+		{
+			name:    "password where tokens are known",
+			users:   withTokens,
+			request: &http.Request{Header: http.Header{"Authorization": {"Basic YTpi"}}},
+		},
+		{
+			name:  "token beside the certificate of a foreign authority",
+			users: withTokens,
+			request: &http.Request{
+				Header: http.Header{"Authorization": {"Bearer abc"}},
+				TLS:    &tls.ConnectionState{PeerCertificates: []*cryptox509.Certificate{stranger}},
+			},
+			want: &user.DefaultInfo{Name: "jane", Groups: []string{"devs", user.AllAuthenticated}},
 		},
 		{
 			name:    "password",
@@ -61,7 +107,7 @@ func TestStandaloneAuthenticator(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			response, ok, err := newStandaloneAuthenticator(ca).AuthenticateRequest(test.request)
+			response, ok, err := newStandaloneAuthenticator(ca, test.users).AuthenticateRequest(test.request)
 			if test.want == nil {
 				if ok || err == nil {
 					t.Errorf("got %v, %v, %v, want an error", response, ok, err)
@@ -97,7 +143,8 @@ func TestStandaloneAuthorizer(t *testing.T) {
 		{"anyone reads", authorizer.AttributesRecord{User: anyone, Verb: "get", Resource: "validatingadmissionpolicies", ResourceRequest: true}, authorizer.DecisionNoOpinion},
 		{"a resource with the path of a probe", authorizer.AttributesRecord{User: anyone, Verb: "get", Path: "/readyz", ResourceRequest: true}, authorizer.DecisionNoOpinion},
 	}
-	authz, err := newStandaloneAuthorizer()
+	// The cluster cannot tell: it has no say.
+	authz, err := newStandaloneAuthorizer(func() cluster.View { return rules{} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,6 +156,55 @@ func TestStandaloneAuthorizer(t *testing.T) {
 			}
 			if got != test.want {
 				t.Errorf("decision %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// rules is a cluster that knows only what users may do.
+type rules struct {
+	cluster.View
+	answer authorizer.UnconditionalAuthorizer
+}
+
+func (r rules) Authorizer() authorizer.UnconditionalAuthorizer { return r.answer }
+
+func decide(decision authorizer.Decision, err error) rules {
+	return rules{answer: authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return decision, "so be it", err
+	})}
+}
+
+// TestStandaloneAuthorizerAsksTheCluster: for each question as it is then.
+func TestStandaloneAuthorizerAsksTheCluster(t *testing.T) {
+	var current rules
+	authz, err := newStandaloneAuthorizer(func() cluster.View { return current })
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	tests := []struct {
+		name   string
+		rules  rules
+		groups []string
+		want   authorizer.Decision
+		err    error
+	}{
+		{name: "allowed", rules: decide(authorizer.DecisionAllow, nil), want: authorizer.DecisionAllow},
+		{name: "no opinion", rules: decide(authorizer.DecisionNoOpinion, nil), want: authorizer.DecisionNoOpinion},
+		{name: "denied", rules: decide(authorizer.DecisionDeny, nil), want: authorizer.DecisionDeny},
+		{name: "broken", rules: decide(authorizer.DecisionNoOpinion, broken), want: authorizer.DecisionNoOpinion, err: broken},
+		{name: "cannot tell", want: authorizer.DecisionNoOpinion},
+		{name: "masters whatever it says", rules: decide(authorizer.DecisionDeny, broken), groups: []string{user.SystemPrivilegedGroup}, want: authorizer.DecisionAllow},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			current = test.rules
+			got, _, err := authz.Authorize(t.Context(), authorizer.AttributesRecord{
+				User: &user.DefaultInfo{Name: "jane", Groups: test.groups}, Verb: "create", Resource: "admissionpreviews", ResourceRequest: true,
+			})
+			if got != test.want || !errors.Is(err, test.err) {
+				t.Errorf("got %v and error %v, want %v and %v", got, err, test.want, test.err)
 			}
 		})
 	}

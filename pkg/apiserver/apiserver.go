@@ -65,6 +65,7 @@ func (c *completedConfig) storage() (map[string]rest.Storage, error) {
 
 func (c *completedConfig) addExtras(server *genericapiserver.GenericAPIServer) error {
 	for path, handler := range c.extra.Handlers {
+		server.Handler.NonGoRestfulMux.Unregister(path) // the generic server's own, if it has one
 		if strings.HasSuffix(path, "/") {
 			server.Handler.NonGoRestfulMux.HandlePrefix(path, handler)
 			continue

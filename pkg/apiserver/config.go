@@ -31,6 +31,9 @@ type Config struct {
 	Generic *genericapiserver.Config
 	// Extra is what the engine adds.
 	Extra ExtraConfig
+	// Snapshot says how old the policies in force are. It is nil when the storage
+	// is set by others.
+	Snapshot *Snapshot
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -42,8 +45,8 @@ type ExtraConfig struct {
 	// nowhere, by resource name.
 	Virtual map[string]rest.Storage
 	// Handlers answer paths outside the API group, behind the authentication,
-	// authorization and limits of the server. A path that ends in a slash stands
-	// for everything under it.
+	// authorization and limits of the server, in place of what the generic server
+	// has there. A path that ends in a slash stands for everything under it.
 	Handlers map[string]http.Handler
 	// Ready must pass before /readyz does.
 	Ready []healthz.HealthChecker

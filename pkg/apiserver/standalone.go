@@ -4,24 +4,26 @@
 package apiserver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	"k8s.io/utils/clock"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
 
 const (
-	etcdPrefix = "/portcullis.dev"
-	serverID   = "portcullis-apiserver"
+	serverID = "portcullis-apiserver"
 
 	// http2MaxStreams is what k8s.io/apiserver/pkg/server/options/recommended.go sets.
 	http2MaxStreams = 1000
@@ -30,7 +32,7 @@ const (
 )
 
 // StandaloneOptions are the parts that a server without a cluster around it
-// stands on. All are required.
+// stands on. All but Users and EtcdPrefix are required.
 type StandaloneOptions struct {
 	// Listener takes the connections; the server closes it.
 	Listener net.Listener
@@ -38,13 +40,20 @@ type StandaloneOptions struct {
 	ServingCert dynamiccertificates.CertKeyContentProvider
 	// ClientCA signs the certificates of the callers.
 	ClientCA dynamiccertificates.CAContentProvider
+	// Users are known beside the holders of certificates of ClientCA.
+	Users Users
+	// View returns the cluster whose RBAC objects say, for each question, what
+	// users may do.
+	View func() cluster.View
 	// Etcd says where the etcd servers are and how to reach them.
 	Etcd storagebackend.TransportConfig
+	// EtcdPrefix is put before all keys. Empty means DefaultEtcdPrefix.
+	EtcdPrefix string
 }
 
 // NewStandaloneConfig returns the Config of a server that needs no cluster: it
-// authenticates client certificates itself, and only system:masters may do more
-// than ask whether it is ready.
+// authenticates its users itself, and lets them do what the RBAC objects of its
+// view allow; system:masters may do everything.
 func NewStandaloneConfig(opts StandaloneOptions) (*Config, error) {
 	if err := opts.validate(); err != nil {
 		return nil, err
@@ -62,11 +71,9 @@ func NewStandaloneConfig(opts StandaloneOptions) (*Config, error) {
 	if err := opts.serve(generic); err != nil {
 		return nil, err
 	}
-	if err := opts.store(generic, config.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion)); err != nil {
-		return nil, err
-	}
-	generic.Authentication.Authenticator = newStandaloneAuthenticator(opts.ClientCA)
-	generic.Authorization.Authorizer, err = newStandaloneAuthorizer()
+	opts.store(config)
+	generic.Authentication.Authenticator = newStandaloneAuthenticator(opts.ClientCA, opts.Users)
+	generic.Authorization.Authorizer, err = newStandaloneAuthorizer(opts.View)
 	if err != nil {
 		return nil, fmt.Errorf("build the authorizer: %w", err)
 	}
@@ -81,6 +88,8 @@ func (o StandaloneOptions) validate() error {
 		return errors.New("standalone server: no serving certificate")
 	case o.ClientCA == nil:
 		return errors.New("standalone server: no client CA")
+	case o.View == nil:
+		return errors.New("standalone server: no view of a cluster")
 	case len(o.Etcd.ServerList) == 0:
 		return errors.New("standalone server: no etcd servers")
 	}
@@ -99,22 +108,19 @@ func (o StandaloneOptions) serve(generic *genericapiserver.Config) error {
 	if err := generic.Authentication.ApplyClientCert(o.ClientCA, generic.SecureServing); err != nil {
 		return fmt.Errorf("set up client certificates: %w", err)
 	}
+	// Callers are asked for certificates of both authorities.
+	if err := generic.Authentication.ApplyClientCert(o.Users.ClientCA, generic.SecureServing); err != nil {
+		return fmt.Errorf("set up client certificates of users: %w", err)
+	}
 	return nil
 }
 
-func (o StandaloneOptions) store(generic *genericapiserver.Config, codec runtime.Codec) error {
-	backend := storagebackend.NewDefaultConfig(etcdPrefix, codec)
-	backend.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
-	backend.Transport = o.Etcd
-	if backend.Transport.TracerProvider == nil {
-		backend.Transport.TracerProvider = generic.TracerProvider
-	}
-	etcd := options.NewEtcdOptions(backend)
-	// No garbage collector runs beside a standalone server: with it enabled, a
-	// foreground or orphaning delete would wait for one for ever.
-	etcd.EnableGarbageCollection = false
-	if err := etcd.ApplyTo(generic); err != nil {
-		return fmt.Errorf("set up storage in etcd at %v: %w", o.Etcd.ServerList, err)
-	}
-	return nil
+// store keeps the stored kinds in etcd. No check of etcd is added to /livez and
+// /readyz: a server that has read the policies judges without it.
+func (o StandaloneOptions) store(config *Config) {
+	prefix := cmp.Or(o.EtcdPrefix, DefaultEtcdPrefix)
+	storage := newEtcdStorage(o.Etcd, prefix, config.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), config.Generic.StorageObjectCountTracker)
+	config.Generic.RESTOptionsGetter = storage
+	config.Generic.AddHealthzChecks(healthz.NamedCheck("etcd", func(*http.Request) error { return storage.reachable() }))
+	config.Snapshot = newSnapshot(storage, clock.RealClock{})
 }

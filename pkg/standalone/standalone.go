@@ -24,6 +24,9 @@ type Options struct {
 	BindAddress net.IP
 	// SecurePort is the port to listen on; 0 picks a free one.
 	SecurePort int
+	// Etcd reaches the etcd servers to store in. Without a server, one is started
+	// in this process.
+	Etcd storagebackend.TransportConfig
 }
 
 // Environment is the ground that a standalone API server stands on. It belongs
@@ -35,7 +38,7 @@ type Environment struct {
 	ServingCert dynamiccertificates.CertKeyContentProvider
 	// ClientCA is the only authority whose client certificates are to be trusted.
 	ClientCA dynamiccertificates.CAContentProvider
-	// Etcd reaches the embedded etcd server.
+	// Etcd reaches the etcd servers: those of the Options, or the embedded one.
 	Etcd storagebackend.TransportConfig
 	// URL is where clients on this machine reach the API server.
 	URL string
@@ -43,14 +46,14 @@ type Environment struct {
 	Kubeconfig string
 
 	lock    *dataDirLock
-	storage *etcdServer
+	storage *etcdServer // nil when the etcd servers are others' processes
 }
 
 // Start takes the data dir, opens the listener, makes or reads the certificates,
-// starts etcd and writes the kubeconfig, in this order, so that the mistakes a
-// user makes most are found first and before anything is written. On an error
-// nothing is left open. The caller closes the Environment after the API server
-// has stopped.
+// starts etcd unless it is told of one, and writes the kubeconfig, in this order,
+// so that the mistakes a user makes most are found first and before anything is
+// written. On an error nothing is left open. The caller closes the Environment
+// after the API server has stopped.
 func Start(ctx context.Context, o Options) (env *Environment, err error) {
 	dir, err := filepath.Abs(o.DataDir)
 	if err != nil {
@@ -81,10 +84,12 @@ func Start(ctx context.Context, o Options) (env *Environment, err error) {
 	if err := context.Cause(ctx); err != nil {
 		return env, err
 	}
-	if env.storage, err = startEtcd(ctx, filepath.Join(dir, "etcd"), certs.etcd); err != nil {
-		return env, err
+	if env.Etcd = o.Etcd; len(o.Etcd.ServerList) == 0 {
+		if env.storage, err = startEtcd(ctx, filepath.Join(dir, "etcd"), certs.etcd); err != nil {
+			return env, err
+		}
+		env.Etcd = env.storage.transport
 	}
-	env.Etcd = env.storage.transport
 	if env.URL, err = localURL(o.BindAddress, env.Listener.Addr()); err != nil {
 		return env, err
 	}
@@ -104,9 +109,14 @@ func (e *Environment) useCertificates(certs *certificates) (err error) {
 	return nil
 }
 
-// WaitForFailure returns nil when ctx ends, or an error as soon as etcd stops by
-// itself, after which nothing can be stored and the process should end.
+// WaitForFailure returns nil when ctx ends, or an error as soon as the embedded
+// etcd stops by itself, after which nothing can be stored and the process should
+// end. An etcd that others run may come back.
 func (e *Environment) WaitForFailure(ctx context.Context) error {
+	if e.storage == nil {
+		<-ctx.Done()
+		return nil
+	}
 	return e.storage.waitForFailure(ctx)
 }
 

@@ -37,7 +37,7 @@ type api struct {
 
 // TestAPI runs every test below on one server, each on an empty store.
 func TestAPI(t *testing.T) {
-	a := newAPI(t)
+	a := newAPI(t, withoutConditions())
 	tests := []struct {
 		name string
 		run  func(*testing.T, *api)

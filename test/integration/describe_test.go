@@ -76,9 +76,9 @@ func testTables(t *testing.T, a *api) {
 		columns []string
 		cells   []any // but for the age
 	}{
-		{policiesPath, []string{"Name", "Validations", "ParamKind", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
-		{policiesPath + "/p", []string{"Name", "Validations", "ParamKind", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
-		{policiesPath + "/p/status", []string{"Name", "Validations", "ParamKind", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
+		{policiesPath, []string{"Name", "Validations", "ParamKind", "Ready", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
+		{policiesPath + "/p", []string{"Name", "Validations", "ParamKind", "Ready", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
+		{policiesPath + "/p/status", []string{"Name", "Validations", "ParamKind", "Ready", "Age"}, []any{"p", float64(1), "v1/ConfigMap"}},
 		{groupPath + "/validatingadmissionpolicybindings", []string{"Name", "PolicyName", "ParamRef", "Age"}, []any{"b", "p", "ns/c"}},
 	}
 	for _, test := range tests {

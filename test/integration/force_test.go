@@ -85,7 +85,7 @@ func TestVerdictsAreOfCompleteSets(t *testing.T) {
 		last    = 100
 		readers = 4
 	)
-	a := newAPI(t)
+	a := newAPI(t, withoutConditions())
 	stored := map[string]*v1alpha1.ValidatingAdmissionPolicy{}
 	for _, name := range []string{"first", "second"} {
 		stored[name] = a.createPolicy(t, configMapPolicy(name, "", name+" 0"))

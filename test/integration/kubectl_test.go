@@ -53,7 +53,8 @@ func TestKubectl(t *testing.T) {
 		{"create --validate=strict -f " + unknown, true, `unknown field "spec.validations[0].massage"`},
 		{"create --validate=warn -f " + unknown, false, `Warning: unknown field "spec.validations[0].massage"`},
 		{"delete pvap u", false, "deleted"},
-		{"get pvap", false, "NAME   VALIDATIONS   PARAMKIND   AGE\np      1             <unset>     "},
+		{"wait --for=condition=Ready pvap/p --timeout=30s", false, "condition met"},
+		{"get pvap", false, "NAME   VALIDATIONS   PARAMKIND   READY   AGE\np      1             <unset>     True    "},
 		{"get pvapb", false, "NAME   POLICYNAME   PARAMREF   AGE\nb      p            <unset>    "},
 		{"get portcullis -o name", false, "validatingadmissionpolicy.policy.portcullis.dev/p\nvalidatingadmissionpolicybinding.policy.portcullis.dev/b\n"},
 		{

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -28,8 +30,17 @@ func testPreview(t *testing.T, a *api) {
 		Binding: demoBinding, Phase: "Validate", Outcome: v1alpha1.OutcomeDenied,
 		Rule: "validations[0]", Expression: "object.spec.replicas <= 5", Message: "failed expression: object.spec.replicas <= 5",
 	}
-	if len(status.Evaluations) != 1 || status.Evaluations[0] != want {
-		t.Errorf("got evaluations %+v, want %+v", status.Evaluations, want)
+	var found []v1alpha1.Evaluation
+	for _, evaluation := range status.Evaluations {
+		if evaluation.Cost <= 0 || evaluation.DurationMicroseconds < 0 {
+			t.Errorf("got cost %d and %d microseconds, want some cost", evaluation.Cost, evaluation.DurationMicroseconds)
+		}
+		evaluation.Cost, evaluation.DurationMicroseconds = 0, 0
+		found = append(found, evaluation)
+	}
+	want.Values = map[string]apiextensionsv1.JSON{"object.spec.replicas": {Raw: []byte("6")}}
+	if diff := cmp.Diff([]v1alpha1.Evaluation{want}, found); diff != "" {
+		t.Errorf("evaluations (-want +got):\n%s", diff)
 	}
 	if status.Object == nil || !bytes.Contains(status.Object.Raw, []byte(`"replicas":6`)) {
 		t.Errorf("got object %+v, want that of the request", status.Object)

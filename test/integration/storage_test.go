@@ -26,7 +26,7 @@ const (
 // TestStorage looks at what is in etcd: where objects are and how they are
 // written is for ever.
 func TestStorage(t *testing.T) {
-	a := newAPI(t)
+	a := newAPI(t, withoutConditions())
 	etcd := a.etcd(t)
 	created := a.createPolicy(t, newPolicy("p"))
 	if _, err := a.bindings().Create(t.Context(), newBinding("b", "p"), metav1.CreateOptions{}); err != nil {

@@ -73,8 +73,8 @@ func TestLife(t *testing.T) {
 	if err != nil {
 		t.Fatalf("after a restart: %v", err)
 	}
-	if got.UID != created.UID || got.ResourceVersion != created.ResourceVersion {
-		t.Errorf("after a restart: got uid %s at version %s, want %s at %s", got.UID, got.ResourceVersion, created.UID, created.ResourceVersion)
+	if got.UID != created.UID || got.Generation != created.Generation {
+		t.Errorf("after a restart: got uid %s at generation %d, want %s at %d", got.UID, got.Generation, created.UID, created.Generation)
 	}
 	second.terminate(t)
 }

@@ -12,6 +12,7 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	logsapi "k8s.io/component-base/logs/api/v1"
 
+	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 	"github.com/portcullis-dev/portcullis/pkg/standalone"
 )
 
@@ -25,6 +26,15 @@ type Options struct {
 	SecurePort int
 	// Objects is a directory of manifests that policies may read. Empty means none.
 	Objects string
+	// ClientCAFile is a bundle of authorities whose certificates users show.
+	// Empty means none.
+	ClientCAFile string
+	// TokenAuthFile lists the bearer tokens of users. Empty means none.
+	TokenAuthFile string
+	// Etcd says where the etcd servers of others are. Without any, one is started.
+	Etcd standalone.ExternalEtcd
+	// Audit says which requests are told of in the audit log.
+	Audit apiserver.AuditOptions
 	// Logs says what is logged, and how.
 	Logs *logsapi.LoggingConfiguration
 }
@@ -35,6 +45,7 @@ func NewOptions() *Options {
 		DataDir:     ".portcullis",
 		BindAddress: "127.0.0.1",
 		SecurePort:  7443,
+		Audit:       apiserver.NewAuditOptions(),
 		Logs:        logsapi.NewLoggingConfiguration(),
 	}
 }
@@ -45,6 +56,19 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 picks a free one.")
 	fs.StringVar(&o.Objects, "objects", o.Objects, "Directory of manifests that policies may read, such as Namespaces and params.")
+	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "PEM bundle of authorities: a client certificate signed by one of them is the user of its common name, with its organizations as groups. Read again when it changes.")
+	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, "CSV file of bearer tokens, a line each: token,user,uid,\"group1,group2\". Read at start.")
+	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers, "List of etcd servers to store in (scheme://host:port), comma separated. Without it an etcd server is started in the process.")
+	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "PEM file of the authorities that sign the certificates of the etcd servers; those of the system when empty.")
+	fs.StringVar(&o.Etcd.CertFile, "etcd-certfile", o.Etcd.CertFile, "PEM file of the client certificate to show to the etcd servers.")
+	fs.StringVar(&o.Etcd.KeyFile, "etcd-keyfile", o.Etcd.KeyFile, "PEM file of the key of --etcd-certfile.")
+	fs.StringVar(&o.Etcd.Prefix, "etcd-prefix", o.Etcd.Prefix, "Path to put before all keys in etcd; "+apiserver.DefaultEtcdPrefix+" when empty.")
+	fs.StringVar(&o.Audit.PolicyFile, "audit-policy-file", o.Audit.PolicyFile, "File with a Policy of audit.k8s.io/v1, which says what is told of which requests in the audit log. Read at start.")
+	fs.StringVar(&o.Audit.LogPath, "audit-log-path", o.Audit.LogPath, "File to append audit events to, - for the standard output.")
+	fs.IntVar(&o.Audit.MaxAge, "audit-log-maxage", o.Audit.MaxAge, "Days to keep the files that the audit log was rotated into; 0 for ever.")
+	fs.IntVar(&o.Audit.MaxBackups, "audit-log-maxbackup", o.Audit.MaxBackups, "Number of files to keep that the audit log was rotated into; 0 for all.")
+	fs.IntVar(&o.Audit.MaxSize, "audit-log-maxsize", o.Audit.MaxSize, "Megabytes at which the audit log is rotated; 0 for never.")
+	fs.StringVar(&o.Audit.Format, "audit-log-format", o.Audit.Format, "Format of audit events: json, or legacy for a line of text.")
 
 	logsapi.AddFlags(o.Logs, fs)
 	fs.VisitAll(func(flag *pflag.Flag) {
@@ -65,6 +89,8 @@ func (o *Options) Validate() error {
 	if o.SecurePort < 0 || o.SecurePort > 65535 {
 		errs = append(errs, fmt.Errorf("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", o.SecurePort))
 	}
+	errs = append(errs, o.Etcd.Validate())
+	errs = append(errs, o.Audit.Validate()...)
 	for _, err := range logsapi.Validate(o.Logs, nil, nil) {
 		errs = append(errs, err)
 	}
@@ -77,5 +103,6 @@ func (o *Options) standalone() standalone.Options {
 		DataDir:     o.DataDir,
 		BindAddress: net.ParseIP(o.BindAddress),
 		SecurePort:  o.SecurePort,
+		Etcd:        o.Etcd.Transport(),
 	}
 }

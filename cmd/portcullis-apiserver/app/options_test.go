@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 )
 
 func TestOptionsDefaultsAreValid(t *testing.T) {
@@ -32,6 +34,19 @@ func TestOptionsValidate(t *testing.T) {
 		{
 			name: "all at once", flags: []string{"--data-dir=", "--bind-address=", "--secure-port=65536"},
 			want: `[--data-dir is empty: name a directory, --bind-address "" is not an IP address: use one such as 127.0.0.1, or 0.0.0.0 for all, --secure-port 65536 is not a port: use 1 to 65535, or 0 for a free one]`,
+		},
+		{name: "audit log", flags: []string{"--audit-policy-file=/audit.yaml", "--audit-log-path=-", "--audit-log-maxsize=0"}},
+		{
+			name: "audit log without policy", flags: []string{"--audit-log-path=/audit.log"},
+			want: "--audit-log-path is given without --audit-policy-file, which says what to log: name a file with a Policy of audit.k8s.io/v1",
+		},
+		{
+			name: "audit policy without log", flags: []string{"--audit-policy-file=/audit.yaml"},
+			want: "--audit-policy-file is given without --audit-log-path, which says where to log: name a file, or - for the standard output",
+		},
+		{
+			name: "audit log limits", flags: []string{"--audit-log-maxage=-1", "--audit-log-maxbackup=-2", "--audit-log-maxsize=-3", "--audit-log-format=xml"},
+			want: `[--audit-log-maxage -1 is negative: use 0 for no limit, --audit-log-maxbackup -2 is negative: use 0 for no limit, --audit-log-maxsize -3 is negative: use 0 for no limit, --audit-log-format "xml" is not known: use one of legacy, json]`,
 		},
 		{name: "log format", flags: []string{"--logging-format=xml"}, want: `format: Invalid value: "xml": Unsupported log format`},
 	}
@@ -59,7 +74,7 @@ func TestOptionsReachTheServer(t *testing.T) {
 	options := NewOptions()
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	options.AddFlags(flags)
-	if err := flags.Parse([]string{"--data-dir=/data", "--bind-address=192.0.2.1", "--secure-port=8443", "--objects=/objects"}); err != nil {
+	if err := flags.Parse([]string{"--data-dir=/data", "--bind-address=192.0.2.1", "--secure-port=8443", "--objects=/objects", "--client-ca-file=/ca.pem", "--token-auth-file=/tokens.csv"}); err != nil {
 		t.Fatal(err)
 	}
 	got := options.standalone()
@@ -68,5 +83,25 @@ func TestOptionsReachTheServer(t *testing.T) {
 	}
 	if options.Objects != "/objects" {
 		t.Errorf("got objects %q, want /objects", options.Objects)
+	}
+	if options.ClientCAFile != "/ca.pem" || options.TokenAuthFile != "/tokens.csv" {
+		t.Errorf("got files of users %q and %q, want /ca.pem and /tokens.csv", options.ClientCAFile, options.TokenAuthFile)
+	}
+}
+
+// TestAuditOptionsReachTheServer pins the same for the audit log.
+func TestAuditOptionsReachTheServer(t *testing.T) {
+	options := NewOptions()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse([]string{
+		"--audit-policy-file=/audit.yaml", "--audit-log-path=/audit.log", "--audit-log-maxage=1", "--audit-log-maxbackup=2",
+		"--audit-log-maxsize=3", "--audit-log-format=legacy",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	want := apiserver.AuditOptions{PolicyFile: "/audit.yaml", LogPath: "/audit.log", MaxAge: 1, MaxBackups: 2, MaxSize: 3, Format: "legacy"}
+	if options.Audit != want {
+		t.Errorf("got %+v, want %+v", options.Audit, want)
 	}
 }

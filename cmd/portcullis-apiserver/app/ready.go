@@ -18,10 +18,13 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/standalone"
 )
 
-const (
-	readyPollInterval = 10 * time.Millisecond
-	readyCallTimeout  = time.Second
-)
+const readyCallTimeout = time.Second
+
+// readyPoll is how often the server is asked: soon at first, and seldom when it
+// waits for etcd.
+func readyPoll() wait.Backoff {
+	return wait.Backoff{Duration: 10 * time.Millisecond, Factor: 1.1, Steps: 50, Cap: 500 * time.Millisecond}
+}
 
 // announce waits until the administrator, with the kubeconfig that a user is
 // given, finds the server ready, and says so in the log and on out.
@@ -33,7 +36,7 @@ func announce(ctx context.Context, env *standalone.Environment, out io.Writer) {
 		return
 	}
 	defer client.CloseIdleConnections()
-	err = wait.PollUntilContextCancel(ctx, readyPollInterval, true, func(ctx context.Context) (bool, error) {
+	err = readyPoll().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 		return isReady(ctx, client, env.URL), nil
 	})
 	if err != nil {

@@ -20,6 +20,14 @@ func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
+	users, err := apiserver.LoadUsers(ctx, o.ClientCAFile, o.TokenAuthFile)
+	if err != nil {
+		return err
+	}
+	audit, err := apiserver.LoadAudit(o.Audit)
+	if err != nil {
+		return err
+	}
 	env, err := standalone.Start(ctx, o.standalone())
 	if err != nil {
 		if ctx.Err() != nil {
@@ -34,11 +42,15 @@ func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
 		Listener:    env.Listener,
 		ServingCert: env.ServingCert,
 		ClientCA:    env.ClientCA,
+		Users:       users,
+		View:        objects.View,
 		Etcd:        env.Etcd,
+		EtcdPrefix:  o.Etcd.Prefix,
 	})
 	if err != nil {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
+	config.SetAudit(audit)
 	if err := config.AddEngine(objects); err != nil {
 		return err
 	}

@@ -6,6 +6,11 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -22,6 +27,26 @@ func TestRunEndsWell(t *testing.T) {
 	}
 	if out.Len() != 0 {
 		t.Errorf("announced %q, though no server ran", &out)
+	}
+}
+
+// TestRunRefusesUsers: a server that would not know its users does not start.
+func TestRunRefusesUsers(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "absent")
+	for flag, set := range map[string]func(*Options){
+		"--client-ca-file":  func(o *Options) { o.ClientCAFile = absent },
+		"--token-auth-file": func(o *Options) { o.TokenAuthFile = absent },
+	} {
+		options := NewOptions()
+		options.DataDir, options.SecurePort = filepath.Join(t.TempDir(), "data"), 0
+		set(options)
+		err := Run(t.Context(), options, io.Discard)
+		if err == nil || !strings.HasPrefix(err.Error(), flag+": ") || !strings.Contains(err.Error(), absent) {
+			t.Errorf("%s: got error %v, want one that names flag and file", flag, err)
+		}
+		if _, err := os.Stat(options.DataDir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: the data dir was made all the same: %v", flag, err)
+		}
 	}
 }
 

@@ -3,21 +3,18 @@
 
 // Package catalog keeps the compiled form of what is stored: each object is
 // compiled once, when it changes, and the set of all of them is swapped
-// atomically. It does not know how a policy language compiles, nor requests.
+// atomically. It reports what became of each. It does not know how a policy
+// language compiles, nor requests, nor how a report reaches a user.
 package catalog
 
 import (
 	"context"
-	"fmt"
-	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
@@ -25,15 +22,36 @@ import (
 // Catalog holds the set of compiled policies. It is safe for concurrent use.
 type Catalog struct {
 	dialects map[string]policy.Dialect // by kind
+	set      atomic.Pointer[policy.Set]
 
-	mu     sync.Mutex // held to replace set
-	set    atomic.Pointer[policy.Set]
-	failed error // for ever: the stored objects cannot be followed
+	writing sync.Mutex                          // held while changes are compiled and put in force
+	empty   map[string]func() apiruntime.Object // by kind, as the sources have it
+
+	mu       sync.RWMutex // held to replace set and what goes with it
+	entries  map[policy.ID]*entry
+	bindings map[policy.ID]int // how many name a policy
+	lost     map[policy.ID]*policy.Unit
+	spread   map[policy.ID]standIn // by their own names
+	watchers []func(policy.ID)
+	failed   error // for ever: the stored objects cannot be followed
+}
+
+// entry is what became of one stored object.
+type entry struct {
+	object apiruntime.Object // the internal object that unit was compiled from
+	unit   *policy.Unit
+	report Report
 }
 
 // New returns an empty catalog of the kinds of the dialects.
 func New(dialects []policy.Dialect) *Catalog {
-	c := &Catalog{dialects: map[string]policy.Dialect{}}
+	c := &Catalog{
+		dialects: map[string]policy.Dialect{},
+		empty:    map[string]func() apiruntime.Object{},
+		entries:  map[policy.ID]*entry{},
+		bindings: map[policy.ID]int{},
+		lost:     map[policy.ID]*policy.Unit{},
+	}
 	for _, dialect := range dialects {
 		for _, kind := range dialect.Kinds() {
 			c.dialects[kind] = dialect
@@ -62,66 +80,4 @@ func (c *Catalog) kinds() []string {
 	}
 	slices.Sort(kinds)
 	return kinds
-}
-
-// Change is a stored object that was written, or deleted when Object is nil.
-type Change struct {
-	ID     policy.ID
-	Object apiruntime.Object
-}
-
-// Apply compiles what was written, several objects at a time, and puts all
-// changes in force at once. It fails, and changes nothing, when an object was
-// written of which no dialect makes a unit: leaving it out would let pass what
-// it denies.
-func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
-	units := make([]*policy.Unit, len(changes))
-	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range changes {
-		if changes[i].Object == nil {
-			continue
-		}
-		group.Go(func() (err error) {
-			units[i], err = c.compile(ctx, changes[i])
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return err
-	}
-	var gone []policy.ID
-	var put []*policy.Unit
-	for i := range changes {
-		if changes[i].Object == nil {
-			gone = append(gone, changes[i].ID)
-			continue
-		}
-		put = append(put, units[i])
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.failed != nil {
-		return c.failed
-	}
-	set := c.set.Load()
-	if set == nil {
-		set = &policy.Set{}
-	}
-	c.set.Store(set.Edit(gone, put))
-	return nil
-}
-
-// compile returns the unit of a stored object. What does not compile is kept:
-// it then fails the requests that it matches, by its failurePolicy.
-func (c *Catalog) compile(ctx context.Context, change Change) (*policy.Unit, error) {
-	unit, errs := c.Compile(ctx, change.ID.Kind, change.Object)
-	if unit == nil {
-		return nil, fmt.Errorf("%s %q does not compile: its dialect has made nothing of it: %v", change.ID.Kind, change.ID.Name, errs)
-	}
-	if len(errs) > 0 {
-		klog.FromContext(ctx).Error(errs.ToAggregate(), "A stored object does not compile: it fails the requests that it matches",
-			"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
-	}
-	return unit, nil
 }

@@ -20,10 +20,12 @@ import (
 type Source struct {
 	Kind     string
 	Informer cache.SharedIndexInformer
+	// New makes an empty internal object. It stands for one that cannot be read.
+	New func() apiruntime.Object
 }
 
-// Convert turns a served object into an internal one. It must not fail for
-// objects that the server has stored itself.
+// Convert turns a served object into an internal one. It fails for an object that
+// cannot be read, and may still return what can be read of it.
 type Convert func(served apiruntime.Object) (internal apiruntime.Object, err error)
 
 // Run keeps the catalog in step with the sources until ctx ends. The first set
@@ -47,6 +49,7 @@ func (c *Catalog) Run(ctx context.Context, sources []Source, convert Convert) er
 func (c *Catalog) follow(ctx context.Context, sources []Source, convert Convert) error {
 	inbox := newInbox()
 	synced := make([]cache.InformerSynced, 0, len(sources))
+	c.know(sources)
 	for _, source := range sources {
 		registration, err := source.Informer.AddEventHandler(inbox.handler(source.Kind))
 		if err != nil {
@@ -69,6 +72,17 @@ func (c *Catalog) follow(ctx context.Context, sources []Source, convert Convert)
 		case <-ctx.Done():
 			return nil
 		case <-inbox.filled:
+		}
+	}
+}
+
+// know takes from the sources what an empty object is.
+func (c *Catalog) know(sources []Source) {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	for _, source := range sources {
+		if source.New != nil {
+			c.empty[source.Kind] = source.New
 		}
 	}
 }
@@ -140,13 +154,24 @@ func (in *inbox) take(convert Convert) ([]Change, error) {
 	for id, served := range pending {
 		change := Change{ID: id}
 		if served != nil {
-			internal, err := convert(served)
-			if err != nil {
-				return nil, fmt.Errorf("%s %q: %w", id.Kind, id.Name, err)
-			}
-			change.Object = internal
+			change.Object, change.Damage = contain(convert, served)
 		}
 		changes = append(changes, change)
 	}
 	return changes, nil
+}
+
+// contain converts an object. A panic is an error of that object, and so is a
+// conversion that returns nothing: it must not pass for a deletion.
+func contain(convert Convert, served apiruntime.Object) (internal apiruntime.Object, err error) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			internal, err = nil, fmt.Errorf("converting the stored object panicked: %v", cause)
+		}
+	}()
+	internal, err = convert(served)
+	if internal == nil && err == nil {
+		err = errors.New("converting the stored object has left nothing of it")
+	}
+	return internal, err
 }

@@ -11,6 +11,29 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
+// explained returns what judges one policy where someone asks why. Only the
+// candidates judge, as they do when nobody asks; of all others it records why
+// they have no part in the request.
+func (r *run) explained(candidates []*policy.Bound) func(context.Context, *policy.Bound) error {
+	judging := make(map[*policy.Bound]bool, len(candidates))
+	for _, bound := range candidates {
+		judging[bound] = true
+	}
+	return func(ctx context.Context, bound *policy.Bound) error {
+		if ctx.Err() != nil {
+			return ErrNoTimeLeft
+		}
+		if judging[bound] {
+			return r.bound(ctx, bound)
+		}
+		step := verdict.Step{Policy: bound.ID}
+		if reason := r.outOfForce(bound); reason != "" {
+			return r.unmatched(step, reason)
+		}
+		return r.whyNot(ctx, step, bound.Policy.Policy.Criteria)
+	}
+}
+
 // outOfForce returns why a policy judges no request at all, or not this one
 // whatever it says, or an empty text.
 func (r *run) outOfForce(bound *policy.Bound) string {
@@ -31,8 +54,11 @@ func (r *run) whyNot(ctx context.Context, step verdict.Step, criteria *match.Cri
 		return nil
 	}
 	reason, err := r.reason(ctx, step, criteria)
-	if err != nil {
+	switch {
+	case err != nil:
 		reason = err.Error()
+	case reason == "":
+		reason = "the index has left the policy out, though its criteria apply: report this as a fault of the server"
 	}
 	return r.unmatched(step, reason)
 }

@@ -29,20 +29,22 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 		return nil
 	}
 	var room [16]*policy.Bound
-	bounds := room[:0]
-	if q.explain == nil {
-		bounds = q.set.Candidates(q.request, q.view, bounds)
-	} else {
-		bounds = q.set.All()
+	candidates := room[:0]
+	if !q.exempt {
+		candidates = q.set.Candidates(q.request, q.view, candidates)
 	}
 	r := run{Question: q, recorder: recorder}
+	judge, bounds := r.bound, candidates
+	if q.explain != nil {
+		judge, bounds = r.explained(candidates), q.set.All()
+	}
 	judged := false
 	for _, bound := range bounds {
 		if len(kinds) > 0 && !slices.Contains(kinds, bound.ID.Kind) {
 			continue
 		}
 		judged = true
-		if err := r.bound(ctx, bound); err != nil {
+		if err := judge(ctx, bound); err != nil {
 			return err
 		}
 	}
@@ -62,14 +64,6 @@ type run struct {
 
 // bound judges one policy through all its bindings. An error ends the request.
 func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
-	if r.explain != nil {
-		if ctx.Err() != nil {
-			return ErrNoTimeLeft
-		}
-		if reason := r.outOfForce(bound); reason != "" {
-			return r.unmatched(verdict.Step{Policy: bound.ID}, reason)
-		}
-	}
 	unit := bound.Policy
 	step := verdict.Step{Policy: unit.ID, OnError: unit.Policy.OnError}
 	matched, ok, err := r.matches(ctx, step, unit.Policy)

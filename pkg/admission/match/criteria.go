@@ -67,16 +67,16 @@ func (c *Criteria) Matches(ctx context.Context, req *request.Request, view clust
 	if !selected && objectErr == nil {
 		return cluster.Equivalent{}, false, nil
 	}
-	if _, excluded, err := c.matchesRules(c.excludes, req, view); excluded || err != nil {
+	if _, by, err := c.matchesRules(c.excludes, req, view); by != noRule || err != nil {
 		return cluster.Equivalent{}, false, err
 	}
-	matched, ok := original(req), true
+	matched := original(req)
 	if !c.everyResource {
-		var err error
-		matched, ok, err = c.matchesRules(c.rules, req, view)
-		if !ok || err != nil {
+		under, by, err := c.matchesRules(c.rules, req, view)
+		if by == noRule || err != nil {
 			return cluster.Equivalent{}, false, err
 		}
+		matched = under
 	}
 	if namespaceErr != nil {
 		return cluster.Equivalent{}, false, namespaceErr
@@ -84,19 +84,23 @@ func (c *Criteria) Matches(ctx context.Context, req *request.Request, view clust
 	if objectErr != nil {
 		return cluster.Equivalent{}, false, objectErr
 	}
-	return matched, ok, nil
+	return matched, true, nil
 }
 
+// noRule is the index that matchesRules returns when no rule matches.
+const noRule = -1
+
 // matchesRules tries the original resource with every rule first, then each rule
-// with every equivalent resource. The first that matches wins.
-func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster.View) (cluster.Equivalent, bool, error) {
+// with every equivalent resource. The first that matches wins; its index is
+// returned, with the resource and kind under which it matches.
+func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster.View) (cluster.Equivalent, int, error) {
 	for i := range rules {
 		if rules[i].matches(req, req.RequestResource) && rules[i].matchesName(req.Name) {
-			return original(req), true, nil
+			return original(req), i, nil
 		}
 	}
 	if !c.equivalent || len(rules) == 0 {
-		return cluster.Equivalent{}, false, nil
+		return cluster.Equivalent{}, noRule, nil
 	}
 	others := equivalents(req, view)
 	for i := range rules {
@@ -106,14 +110,14 @@ func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster
 			}
 			// Checked before the name, as upstream does.
 			if other.Kind.Empty() {
-				return cluster.Equivalent{}, false, fmt.Errorf("unable to convert to %v: unknown kind", other.Resource)
+				return cluster.Equivalent{}, noRule, fmt.Errorf("unable to convert to %v: unknown kind", other.Resource)
 			}
 			if rules[i].matchesName(req.Name) {
-				return other, true, nil
+				return other, i, nil
 			}
 		}
 	}
-	return cluster.Equivalent{}, false, nil
+	return cluster.Equivalent{}, noRule, nil
 }
 
 // equivalents returns the other resources that serve the objects of the request.

@@ -13,8 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apiserver/pkg/authentication/user"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect"
@@ -39,8 +42,8 @@ type judge struct {
 	view       cluster.View
 }
 
-func (j *judge) RunWith(_ context.Context, candidates []*policy.Unit, stored bool, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	j.candidates, j.stored, j.request, j.view = candidates, stored, req, view
+func (j *judge) Try(_ context.Context, trial chain.Trial) (verdict.Verdict, error) {
+	j.candidates, j.stored, j.request, j.view = trial.Candidates, !trial.Alone, trial.Request, trial.View
 	return j.answer, j.err
 }
 
@@ -49,9 +52,25 @@ type fixture struct {
 	*judge
 	door    *admissionpreview.REST
 	decoder runtime.Decoder
+	// rights are what callers outside system:masters may do.
+	rights grants
+	// policies are the stored ones that bindings can be resolved against.
+	policies map[policy.ID]*policy.Unit
 }
 
 func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	f := &fixture{judge: &judge{answer: verdict.Allow()}}
+	f.door, f.decoder = newDoor(t, f.judge, admissionpreview.Access{
+		Authorizer:   &f.rights,
+		StoredPolicy: func(id policy.ID) *policy.Unit { return f.policies[id] },
+	})
+	return f
+}
+
+// newDoor returns a door in a cluster without objects, and what decodes a
+// preview as the API server does.
+func newDoor(t testing.TB, judge admissionpreview.Judge, access admissionpreview.Access) (*admissionpreview.REST, runtime.Decoder) {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := install.AddToScheme(scheme); err != nil {
@@ -69,17 +88,12 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{
-		judge:   &judge{answer: verdict.Allow()},
-		decoder: serializer.NewCodecFactory(scheme).UniversalDecoder(policyapi.SchemeGroupVersion()),
-	}
-	f.door = admissionpreview.NewREST(f.judge, func() cluster.View { return empty }, &admissionpreview.Candidates{
+	return admissionpreview.NewREST(judge, func() cluster.View { return empty }, &admissionpreview.Candidates{
 		Version:  v1alpha1.SchemeGroupVersion,
 		Decoder:  serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(policyapi.SchemeGroupVersion()),
 		Kinds:    kinds,
 		Compiler: catalog.New(dialect.All()),
-	})
-	return f
+	}, access), serializer.NewCodecFactory(scheme).UniversalDecoder(policyapi.SchemeGroupVersion())
 }
 
 // preview decodes the spec of a preview as the API server does.
@@ -97,8 +111,12 @@ func (f *fixture) preview(t *testing.T, spec string) *policyapi.AdmissionPreview
 	return preview
 }
 
+// create asks as the user of ctx, or as one of system:masters.
 func (f *fixture) create(ctx context.Context, t *testing.T, spec string) (*policyapi.AdmissionPreview, error) {
 	t.Helper()
+	if _, ok := genericapirequest.UserFrom(ctx); !ok {
+		ctx = genericapirequest.WithUser(ctx, &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
+	}
 	object, err := f.door.Create(ctx, f.preview(t, spec), nil, &metav1.CreateOptions{})
 	if err != nil {
 		return nil, err

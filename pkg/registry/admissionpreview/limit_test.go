@@ -12,10 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
-	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
@@ -24,7 +23,7 @@ import (
 // slowJudge says when it was asked, and answers when it is let go.
 type slowJudge struct{ asked, letGo chan struct{} }
 
-func (j slowJudge) RunWith(context.Context, []*policy.Unit, bool, *request.Request, cluster.View) (verdict.Verdict, error) {
+func (j slowJudge) Try(context.Context, chain.Trial) (verdict.Verdict, error) {
 	j.asked <- struct{}{}
 	<-j.letGo
 	return verdict.Allow(), nil
@@ -38,7 +37,7 @@ func TestPreviewsInFlight(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := slowJudge{asked: make(chan struct{}), letGo: make(chan struct{})}
-	door := admissionpreview.NewREST(judge, func() cluster.View { return empty }, &admissionpreview.Candidates{})
+	door := admissionpreview.NewREST(judge, func() cluster.View { return empty }, &admissionpreview.Candidates{}, admissionpreview.Access{})
 	ask := func() error {
 		_, err := door.Create(t.Context(), &policyapi.AdmissionPreview{Spec: policyapi.AdmissionPreviewSpec{
 			StoredPolicies: policyapi.IgnoreStoredPolicies,

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/overlay"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -37,10 +38,10 @@ const (
 	maxInFlight = 32
 )
 
-// Judge judges a request with candidates laid over the stored policies, or with
-// the candidates alone.
+// Judge judges a request as enforcement does, with candidates laid over the
+// stored policies, or with the candidates alone.
 type Judge interface {
-	RunWith(ctx context.Context, candidates []*policy.Unit, stored bool, req *request.Request, view cluster.View) (verdict.Verdict, error)
+	Try(ctx context.Context, trial chain.Trial) (verdict.Verdict, error)
 }
 
 var _ interface {
@@ -55,13 +56,14 @@ type REST struct {
 	judge      Judge
 	view       func() cluster.View
 	candidates *Candidates
+	access     Access
 	room       *semaphore.Weighted // of maxInFlight
 }
 
 // NewREST returns the resource. It reads the cluster through what view returns
-// for each preview.
-func NewREST(judge Judge, view func() cluster.View, candidates *Candidates) *REST {
-	return &REST{judge: judge, view: view, candidates: candidates, room: semaphore.NewWeighted(maxInFlight)}
+// for each preview, and asks access what its callers may do.
+func NewREST(judge Judge, view func() cluster.View, candidates *Candidates, access Access) *REST {
+	return &REST{judge: judge, view: view, candidates: candidates, access: access, room: semaphore.NewWeighted(maxInFlight)}
 }
 
 // New implements rest.Storage.
@@ -93,17 +95,33 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 		return nil, apierrors.NewTooManyRequests("too many previews are being answered: try again later", 1)
 	}
 	defer r.room.Release(1)
+	asker := r.access.caller(ctx)
+	if err := asker.judgeAs(ctx, preview); err != nil {
+		return nil, err
+	}
 	question, errs := r.translate(ctx, &preview.Spec)
 	if len(errs) > 0 {
-		return nil, apierrors.NewInvalid(policyapi.SchemeGroupVersion().WithKind("AdmissionPreview").GroupKind(), preview.Name, errs)
+		return nil, invalid(preview, errs)
 	}
-	stored := preview.Spec.StoredPolicies != policyapi.IgnoreStoredPolicies
-	answer, err := r.judge.RunWith(ctx, question.candidates, stored, question.request, question.view)
+	reading := paramRights{caller: asker, mapper: question.view.Mapper()}
+	if err := reading.check(ctx, question.candidates, r.access.StoredPolicy); err != nil {
+		return nil, err
+	}
+	answer, err := r.judge.Try(ctx, chain.Trial{
+		Request: question.request, View: question.view,
+		Candidates: question.candidates,
+		Alone:      preview.Spec.StoredPolicies == policyapi.IgnoreStoredPolicies,
+		Explain:    &policy.Explain{MayRead: newReader(asker, question.view.Mapper()).MayRead},
+	})
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}
 	preview.Status = status(question.request, &answer)
 	return preview, nil
+}
+
+func invalid(preview *policyapi.AdmissionPreview, errs field.ErrorList) error {
+	return apierrors.NewInvalid(policyapi.SchemeGroupVersion().WithKind("AdmissionPreview").GroupKind(), preview.Name, errs)
 }
 
 // question is a preview, translated.

@@ -4,8 +4,12 @@
 package admissionpreview
 
 import (
+	"encoding/json"
+	"fmt"
+	"math"
 	"unicode/utf8"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/net"
@@ -30,6 +34,12 @@ func status(req *request.Request, answer *verdict.Verdict) policyapi.AdmissionPr
 	for i := range answer.Evaluations {
 		out.Evaluations = append(out.Evaluations, evaluation(&answer.Evaluations[i]))
 	}
+	if answer.Unlisted > 0 {
+		out.Evaluations = append(out.Evaluations, policyapi.Evaluation{
+			Outcome: policyapi.OutcomeNotMatched,
+			WhyNot:  fmt.Sprintf("and %d more policies or bindings that do not match", answer.Unlisted),
+		})
+	}
 	return out
 }
 
@@ -42,10 +52,31 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 		Rule:       in.Finding.Rule,
 		Expression: in.Finding.Expression,
 		Message:    in.Finding.Message,
+
+		DurationMicroseconds: in.Took.Microseconds(),
+	}
+	if in.Outcome == verdict.Unmatched || in.Outcome == verdict.Skipped {
+		out.WhyNot, out.Message = out.Message, ""
+	}
+	if trace := in.Finding.Trace; trace != nil {
+		out.Cost = int64(min(trace.Cost, math.MaxInt64)) //nolint:gosec // it fits
+		out.DurationMicroseconds = trace.Took.Microseconds()
+		out.Values = values(trace.Values)
 	}
 	if in.Param != nil {
 		param := policyapi.ObjectReference(*in.Param)
 		out.Param = &param
+	}
+	return out
+}
+
+func values(in map[string]json.RawMessage) map[string]apiextensionsv1.JSON {
+	if len(in) == 0 {
+		return nil
+	}
+	out := make(map[string]apiextensionsv1.JSON, len(in))
+	for expression, value := range in {
+		out[expression] = apiextensionsv1.JSON{Raw: value}
 	}
 	return out
 }
@@ -62,6 +93,8 @@ func outcome(in verdict.Outcome) policyapi.EvaluationOutcome {
 		return policyapi.OutcomeAudited
 	case verdict.Skipped:
 		return policyapi.OutcomeSkipped
+	case verdict.Unmatched:
+		return policyapi.OutcomeNotMatched
 	case verdict.Failed:
 		return policyapi.OutcomeError
 	}

@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -94,6 +95,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, err)
 		return
 	}
+	audit.AddAuditAnnotationsMap(ctx, answer.AuditAnnotations) // with the keys of upstream, for our own audit log
 	write(w, http.StatusOK, review(req, &answer))
 }
 

@@ -42,6 +42,11 @@ type Kind struct {
 	// has one cell for each column.
 	Columns []metav1.TableColumnDefinition
 	Cells   func(obj runtime.Object) ([]any, error)
+
+	// salvage puts into an empty object what can be read of the spec of a stored one
+	// that cannot be decoded, and says in its status, if it has one, what is wrong.
+	// The object must not be valid: it must not pass for the whole.
+	salvage func(obj runtime.Object, spec fields, damage string)
 }
 
 // Part is one half of an object: its spec or its status.
@@ -104,6 +109,15 @@ func Cells[T runtime.Object](cells func(T) []any) func(runtime.Object) ([]any, e
 			return nil, err
 		}
 		return cells(typed), nil
+	}
+}
+
+// salvageOf makes a typed salvage function one of the table.
+func salvageOf[T runtime.Object](fill func(obj T, spec fields, damage string)) func(runtime.Object, fields, string) {
+	return func(obj runtime.Object, spec fields, damage string) {
+		if typed, ok := obj.(T); ok {
+			fill(typed, spec, damage)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -43,10 +44,12 @@ func validatingAdmissionPolicies() Kind {
 		Columns: columns(
 			metav1.TableColumnDefinition{Name: "Validations", Type: "integer", Description: "Validations indicates the number of validation rules defined in this configuration"},
 			metav1.TableColumnDefinition{Name: "ParamKind", Type: "string", Description: "ParamKind specifies the kind of resources used to parameterize this policy"},
+			metav1.TableColumnDefinition{Name: "Ready", Type: "string", Description: "Ready says whether this generation of the policy judges requests"},
 		),
 		Cells: Cells(func(p *policy.ValidatingAdmissionPolicy) []any {
-			return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), age(p.CreationTimestamp)}
+			return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), ready(p), age(p.CreationTimestamp)}
 		}),
+		salvage: salvageOf(salvagePolicy),
 	}
 }
 
@@ -70,7 +73,26 @@ func validatingAdmissionPolicyBindings() Kind {
 		Cells: Cells(func(b *policy.ValidatingAdmissionPolicyBinding) []any {
 			return []any{b.Name, b.Spec.PolicyName, paramRef(b.Spec.ParamRef), age(b.CreationTimestamp)}
 		}),
+		salvage: salvageOf(salvageBinding),
 	}
+}
+
+// salvagePolicy keeps what says for which requests the policy is, and what an
+// error leads to. Without matchConstraints it is for all, and without a
+// failurePolicy defaulting makes it Fail. It has no validations.
+func salvagePolicy(p *policy.ValidatingAdmissionPolicy, spec fields, damage string) {
+	p.Spec.MatchConstraints = readField[admissionregistrationv1.MatchResources](spec, "matchConstraints")
+	p.Spec.FailurePolicy = readField[admissionregistrationv1.FailurePolicyType](spec, "failurePolicy")
+	p.Status.Conditions = damagedConditions(p, damage)
+}
+
+// salvageBinding keeps what says which policy is bound, with which params and for
+// which requests. Without matchResources it is for all that the policy matches. It
+// has no actions, which denies.
+func salvageBinding(b *policy.ValidatingAdmissionPolicyBinding, spec fields, _ string) {
+	b.Spec.PolicyName = valueOr(readField[string](spec, "policyName"), "")
+	b.Spec.ParamRef = readField[admissionregistrationv1.ParamRef](spec, "paramRef")
+	b.Spec.MatchResources = readField[admissionregistrationv1.MatchResources](spec, "matchResources")
 }
 
 // columns puts those of a kind between the two that every kind has. A client sees
@@ -81,6 +103,16 @@ func columns(own ...metav1.TableColumnDefinition) []metav1.TableColumnDefinition
 	all := []metav1.TableColumnDefinition{{Name: "Name", Type: "string", Format: "name", Description: docs["name"]}}
 	all = append(all, own...)
 	return append(all, metav1.TableColumnDefinition{Name: "Age", Type: "string", Description: docs["creationTimestamp"]})
+}
+
+// ready is the status of the condition of that name, if it is about the object as
+// it is now.
+func ready(p *policy.ValidatingAdmissionPolicy) string {
+	condition := meta.FindStatusCondition(p.Status.Conditions, "Ready")
+	if condition == nil || condition.ObservedGeneration != p.Generation {
+		return string(metav1.ConditionUnknown)
+	}
+	return string(condition.Status)
 }
 
 func paramKind(kind *admissionregistrationv1.ParamKind) string {

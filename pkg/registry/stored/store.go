@@ -70,7 +70,7 @@ func newStore(typer runtime.ObjectTyper, options generic.RESTOptionsGetter, kind
 		ResetFieldsStrategy:       writes,
 		TableConvertor:            tableConvertor{kind: kind},
 	}
-	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: options}); err != nil {
+	if err := store.CompleteWithOptions(&generic.StoreOptions{RESTOptions: salvaging{options, kind}}); err != nil {
 		return nil, err
 	}
 	return &Store{Store: store, kind: kind}, nil

@@ -53,14 +53,20 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	}
 	if created, err := meta.Accessor(obj); err == nil {
 		created.SetGeneration(1)
+		unmark(created)
 	}
 }
 
 // PrepareForUpdate keeps the stored status and counts a changed spec as a new
-// generation.
+// generation. What replaces a damaged object has a new spec and no status.
 func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
+	damaged := Damage(old) != nil
 	if s.kind.Status != nil {
-		s.kind.Status.copy(obj, old)
+		source := old
+		if damaged {
+			source = s.kind.New()
+		}
+		s.kind.Status.copy(obj, source)
 	}
 	updated, err := meta.Accessor(obj)
 	if err != nil {
@@ -70,7 +76,8 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if err != nil {
 		return
 	}
-	if !s.kind.Spec.equal(obj, old) {
+	unmark(updated)
+	if damaged || !s.kind.Spec.equal(obj, old) {
 		updated.SetGeneration(existing.GetGeneration() + 1)
 	}
 }
@@ -80,8 +87,12 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 	return s.kind.Validate(obj)
 }
 
-// ValidateUpdate checks an object against the one it replaces.
+// ValidateUpdate checks an object against the one it replaces. A change of
+// metadata alone does not replace a damaged object.
 func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if damage := Damage(old); damage != nil && s.kind.Spec.equal(obj, old) {
+		return refuseDamage(damage)
+	}
 	return s.kind.ValidateUpdate(obj, old)
 }
 
@@ -120,8 +131,12 @@ func (s statusStrategy) PrepareForUpdate(_ context.Context, obj, old runtime.Obj
 	metav1.ResetObjectMetaForStatus(updated, existing)
 }
 
-// ValidateUpdate checks the status alone.
+// ValidateUpdate checks the status alone. That of a damaged object cannot be
+// written: there is no object to write it to.
 func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
+	if damage := Damage(old); damage != nil {
+		return refuseDamage(damage)
+	}
 	return s.kind.ValidateStatusUpdate(obj, old)
 }
 

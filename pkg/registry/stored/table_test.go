@@ -17,7 +17,7 @@ import (
 
 func TestColumns(t *testing.T) {
 	want := map[string][]string{
-		"validatingadmissionpolicies":       {"Name/string/name", "Validations/integer/", "ParamKind/string/", "Age/string/"},
+		"validatingadmissionpolicies":       {"Name/string/name", "Validations/integer/", "ParamKind/string/", "Ready/string/", "Age/string/"},
 		"validatingadmissionpolicybindings": {"Name/string/name", "PolicyName/string/", "ParamRef/string/", "Age/string/"},
 	}
 	for _, kind := range Kinds() {
@@ -38,6 +38,12 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+func conditioned(generation, observed int64, status metav1.ConditionStatus) *policy.ValidatingAdmissionPolicy {
+	p := policyWith(generation, "true", 0, "")
+	p.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: status, ObservedGeneration: observed}}
+	return p
+}
+
 func TestCells(t *testing.T) {
 	binding := func(ref *admissionregistrationv1.ParamRef) *policy.ValidatingAdmissionPolicyBinding {
 		b := bindingWith(1, "p")
@@ -53,8 +59,11 @@ func TestCells(t *testing.T) {
 		obj  runtime.Object
 		want []any
 	}{
-		{"policy", policyWith(1, "true", 0, ""), []any{"p", int64(1), "<unset>", "<unknown>"}},
-		{"policy with params and age", parameterized, []any{"p", int64(1), "v1/ConfigMap", "90m"}},
+		{"policy", policyWith(1, "true", 0, ""), []any{"p", int64(1), "<unset>", "Unknown", "<unknown>"}},
+		{"policy with params and age", parameterized, []any{"p", int64(1), "v1/ConfigMap", "Unknown", "90m"}},
+		{"ready policy", conditioned(3, 3, metav1.ConditionTrue), []any{"p", int64(1), "<unset>", "True", "<unknown>"}},
+		{"policy that is not ready", conditioned(3, 3, metav1.ConditionFalse), []any{"p", int64(1), "<unset>", "False", "<unknown>"}},
+		{"policy whose last generation was ready", conditioned(3, 2, metav1.ConditionTrue), []any{"p", int64(1), "<unset>", "Unknown", "<unknown>"}},
 		{"binding", binding(nil), []any{"b", "p", "<unset>", "<unknown>"}},
 		{"binding to a param", binding(&admissionregistrationv1.ParamRef{Name: "n", Namespace: "ns"}), []any{"b", "p", "ns/n", "<unknown>"}},
 		{"binding to a param anywhere", binding(&admissionregistrationv1.ParamRef{Name: "n"}), []any{"b", "p", "*/n", "<unknown>"}},

@@ -44,6 +44,21 @@ func WithObjects(dir string) Option {
 	return func(s *Server) { s.objects = dir }
 }
 
+// WithUsers names the files of the flags --client-ca-file and --token-auth-file.
+func WithUsers(clientCAFile, tokenAuthFile string) Option {
+	return func(s *Server) { s.clientCAFile, s.tokenAuthFile = clientCAFile, tokenAuthFile }
+}
+
+// WithEtcd stores in etcd servers of the test's choice.
+func WithEtcd(servers ...string) Option {
+	return func(s *Server) { s.etcdServers = servers }
+}
+
+// WithoutWaiting returns before the server is ready.
+func WithoutWaiting() Option {
+	return func(s *Server) { s.hurried = true }
+}
+
 // WithConfig lets the test change the configuration before it is completed.
 func WithConfig(configure func(*apiserver.Config) error) Option {
 	return func(s *Server) { s.configure = append(s.configure, configure) }
@@ -60,9 +75,13 @@ type Server struct {
 	// Etcd reaches the etcd server behind the API.
 	Etcd storagebackend.TransportConfig
 
-	objects   string
-	configure []func(*apiserver.Config) error
-	stop      func(testing.TB)
+	objects       string
+	clientCAFile  string
+	tokenAuthFile string
+	etcdServers   []string
+	hurried       bool
+	configure     []func(*apiserver.Config) error
+	stop          func(testing.TB)
 }
 
 // Start starts a server, waits until it is ready and stops it when the test ends.
@@ -102,13 +121,23 @@ func (s *Server) Restart(t testing.TB) {
 // Anonymous returns a client configuration without credentials.
 func (s *Server) Anonymous() *rest.Config { return rest.AnonymousClientConfig(s.Config) }
 
+// As returns a client configuration with a bearer token.
+func (s *Server) As(token string) *rest.Config {
+	config := s.Anonymous()
+	config.QPS = -1
+	config.BearerToken = token
+	return config
+}
+
 func (s *Server) start(t testing.TB) {
 	t.Helper()
-	env, err := standalone.Start(t.Context(), standalone.Options{DataDir: s.DataDir, BindAddress: net.IPv4(127, 0, 0, 1)})
+	env, err := standalone.Start(t.Context(), standalone.Options{
+		DataDir: s.DataDir, BindAddress: net.IPv4(127, 0, 0, 1), Etcd: storagebackend.TransportConfig{ServerList: s.etcdServers},
+	})
 	if err != nil {
 		t.Fatalf("start the environment: %v", err)
 	}
-	server, err := s.newServer(env)
+	server, err := s.newServer(t.Context(), env)
 	if err != nil {
 		closeEnvironment(t, env)
 		t.Fatalf("build the server: %v", err)
@@ -137,23 +166,37 @@ func (s *Server) start(t testing.TB) {
 		t.Fatalf("read the kubeconfig: %v", err)
 	}
 	s.Config.QPS = -1
-	if err := waitReady(ctx, s.Config); err != nil {
+	if !s.hurried {
+		s.WaitReady(t)
+	}
+}
+
+// WaitReady waits until the server is ready.
+func (s *Server) WaitReady(t testing.TB) {
+	t.Helper()
+	if err := waitReady(t.Context(), s.Config); err != nil {
 		s.Stop(t)
 		t.Fatalf("server has not become ready: %v", err)
 	}
 }
 
-func (s *Server) newServer(env *standalone.Environment) (*apiserver.Server, error) {
+func (s *Server) newServer(ctx context.Context, env *standalone.Environment) (*apiserver.Server, error) {
+	objects, err := apiserver.LoadObjects(s.objects)
+	if err != nil {
+		return nil, err
+	}
+	users, err := apiserver.LoadUsers(ctx, s.clientCAFile, s.tokenAuthFile)
+	if err != nil {
+		return nil, err
+	}
 	config, err := apiserver.NewStandaloneConfig(apiserver.StandaloneOptions{
 		Listener:    env.Listener,
 		ServingCert: env.ServingCert,
 		ClientCA:    env.ClientCA,
+		Users:       users,
+		View:        objects.View,
 		Etcd:        env.Etcd,
 	})
-	if err != nil {
-		return nil, err
-	}
-	objects, err := apiserver.LoadObjects(s.objects)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
@@ -80,9 +81,9 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 	view := emptyCluster(t)
 	allocations := func(all int) float64 {
 		set := installed(t, 10, all)
-		judging := chain.New(func() *policy.Set { return set })
+		judging := chain.New(func() *policy.Set { return set }, clock.RealClock{})
 		judge := func() {
-			v, err := judging.Run(t.Context(), deployment(), view)
+			v, err := judging.Run(t.Context(), chain.Trial{Request: deployment(), View: view})
 			if err != nil || !v.Allowed || len(v.Evaluations) != 20 {
 				t.Fatalf("allowed %v with %d evaluations and error %v, want an admission with 20", v.Allowed, len(v.Evaluations), err)
 			}
@@ -104,10 +105,10 @@ func BenchmarkTenMatching(b *testing.B) {
 	for _, all := range []int{10, 1000} {
 		b.Run(fmt.Sprintf("of %d", all), func(b *testing.B) {
 			set := installed(b, 10, all)
-			judging := chain.New(func() *policy.Set { return set })
+			judging := chain.New(func() *policy.Set { return set }, clock.RealClock{})
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := judging.Run(b.Context(), deployment(), view); err != nil {
+				if _, err := judging.Run(b.Context(), chain.Trial{Request: deployment(), View: view}); err != nil {
 					b.Fatal(err)
 				}
 			}

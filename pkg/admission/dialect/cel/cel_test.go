@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
@@ -80,7 +81,6 @@ func TestSuite(t *testing.T) {
 
 // TestFindings holds what each part of a policy leads to.
 func TestFindings(t *testing.T) {
-	type spec = admissionregistrationv1.ValidatingAdmissionPolicySpec
 	forbidden := metav1.StatusReasonForbidden
 	denied := func(message string) verdict.Finding {
 		return verdict.Finding{Kind: verdict.Fail, Rule: "validations[0]", Expression: "false", Message: message, Reason: metav1.StatusReasonInvalid}
@@ -119,7 +119,9 @@ func TestFindings(t *testing.T) {
 				MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "error", Expression: "object.absent == 1"}, {Name: "false", Expression: "false"}},
 				Validations:     []admissionregistrationv1.Validation{{Expression: "false"}},
 			},
-			want: []verdict.Finding{{Kind: verdict.Skip, Rule: "matchConditions", Message: `the match condition "false" is false`}},
+			want: []verdict.Finding{{
+				Kind: verdict.NotMatched, Rule: "matchConditions[1]", Index: 1, Expression: "false", Message: `matchConditions[1] "false" is false: false`,
+			}},
 		},
 		{
 			name: "a match condition that fails",
@@ -187,12 +189,16 @@ func TestUnknownAuthorizer(t *testing.T) {
 		"authorizer.group('').resource('pods').check('get').allowed()",
 		"!authorizer.group('').resource('pods').check('get').allowed()",
 	} {
-		got := evaluate(t, cel.New(), validating(expression), deployment())
+		got := asking{policy: validating(expression), request: deployment(), view: withoutAuthorizer{emptyCluster(t)}}.findings(t)
 		if len(got) != 1 || got[0].Kind != verdict.Error {
 			t.Errorf("%s: got %+v, want an error", expression, got)
 		}
 	}
 }
+
+type withoutAuthorizer struct{ cluster.View }
+
+func (withoutAuthorizer) Authorizer() authorizer.UnconditionalAuthorizer { return nil }
 
 // TestUnusableParams: validation refuses these; should one be stored
 // nevertheless, it does not pass for "no params".

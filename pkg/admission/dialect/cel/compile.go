@@ -23,12 +23,14 @@ const metricName = "all"
 type compiler struct {
 	// environment is shared by all policies and built on first use.
 	environment func() *environment.EnvSet
+	tracing     *tracing
 }
 
 func newCompiler() *compiler {
-	return &compiler{environment: sync.OnceValue(func() *environment.EnvSet {
+	base := sync.OnceValue(func() *environment.EnvSet {
 		return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
-	})}
+	})
+	return &compiler{environment: base, tracing: newTracing(base)}
 }
 
 // compile returns a program for spec and the faults of its expressions. The
@@ -44,7 +46,7 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 			errs = field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 		}
 	}()
-	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject")}
+	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject"), tracing: c.tracing}
 	composed, err := plugincel.NewCompositedCompiler(c.environment())
 	if err != nil {
 		p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
@@ -56,6 +58,11 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
 	}
 	s.variables(spec.Variables)
+	if len(spec.Variables) > 0 {
+		if p.variables, err = composed.Env(environment.StoredExpressions); err != nil {
+			s.errs = append(s.errs, field.InternalError(field.NewPath("spec", "variables"), err))
+		}
+	}
 	// A matcher and a validator without a failure policy fail closed; Fold
 	// applies that of the policy.
 	if conditions := s.matchConditions(spec.MatchConditions); conditions != nil {

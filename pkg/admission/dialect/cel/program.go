@@ -6,8 +6,10 @@ package cel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,6 +32,11 @@ type program struct {
 	conditions     matchconditions.Matcher // nil when there are none
 	validator      validating.Validator
 	needsNamespace bool
+
+	tracing *tracing
+	// variables is the environment in which the variables of the policy are
+	// declared, or nil when it has none. Its evaluators hold it anyway.
+	variables *cel.Env
 }
 
 // Evaluate implements policy.Program. The order of findings is that in which
@@ -53,11 +60,18 @@ func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 	}
 	authorizer := in.View.Authorizer()
 	if findings := p.unmatched(ctx, attributes, param, authorizer); findings != nil {
+		if in.Explain != nil { // upstream shows match conditions no Namespace, and the resource of the request
+			p.explainConditions(ctx, &given{in, attributes.GetResource(), attributes, param, nil, authorizer}, findings)
+		}
 		return findings
 	}
 	result := p.validator.Validate(ctx, in.Matched.Resource, attributes, param, namespace,
 		celconfig.RuntimeCELCostBudget, authorizer)
-	return p.findings(&result)
+	findings := p.findings(&result)
+	if in.Explain != nil {
+		p.explain(ctx, &given{in, in.Matched.Resource, attributes, param, namespace, authorizer}, &result, findings)
+	}
+	return findings
 }
 
 // unmatched returns what keeps the match conditions from being true: one that is
@@ -72,12 +86,28 @@ func (p *program) unmatched(ctx context.Context, attributes *admission.Versioned
 	case result.Error != nil:
 		return []verdict.Finding{{Kind: verdict.Error, Rule: "matchConditions", Message: result.Error.Error()}}
 	case !result.Matches:
-		return []verdict.Finding{{
-			Kind: verdict.Skip, Rule: "matchConditions",
-			Message: fmt.Sprintf("the match condition %q is false", result.FailedConditionName),
-		}}
+		return []verdict.Finding{p.unmet(result.FailedConditionName)}
 	}
 	return nil
+}
+
+// maxQuoted bounds the expression in the message of an unmet condition.
+const maxQuoted = 256
+
+func (p *program) unmet(name string) verdict.Finding {
+	finding := verdict.Finding{Kind: verdict.NotMatched, Rule: "matchConditions", Message: fmt.Sprintf("matchCondition %q is false", name)}
+	i := slices.IndexFunc(p.spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == name })
+	if i < 0 { // unreachable: the name is that of a condition
+		return finding
+	}
+	finding.Index, finding.Rule = i, fmt.Sprintf("matchConditions[%d]", i)
+	finding.Expression = p.spec.MatchConditions[i].Expression
+	quoted := finding.Expression
+	if len(quoted) > maxQuoted {
+		quoted = strings.ToValidUTF8(quoted[:maxQuoted], "") + "..."
+	}
+	finding.Message = fmt.Sprintf("%s %q is false: %s", finding.Rule, name, strings.Join(strings.Fields(quoted), " "))
+	return finding
 }
 
 // namespace returns the Namespace of the request for namespaceObject, and nil

@@ -58,6 +58,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("leaves its input alone", s.unchanged)
 	t.Run("is deterministic", s.deterministic)
 	t.Run("is safe for concurrent use", s.concurrent)
+	t.Run("finds the same when it explains itself", s.explained)
 }
 
 func (s Suite) named(t *testing.T) {
@@ -162,6 +163,35 @@ func (s Suite) concurrent(t *testing.T) {
 	group.Wait()
 }
 
+// explained evaluates with and without an explanation, also at the same time and
+// on the same request.
+func (s Suite) explained(t *testing.T) {
+	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "denying": s.Denying, "failing": s.Failing} {
+		unit, req := s.compile(t, obj), s.Request()
+		want := s.evaluate(t.Context(), t, unit, s.Request())
+		var group sync.WaitGroup
+		for i := range repeats {
+			group.Go(func() {
+				var explain *policy.Explain
+				if i%2 == 0 {
+					explain = &policy.Explain{}
+				}
+				got := s.explain(t.Context(), unit, req, explain)
+				for i := range got {
+					if got[i].Trace != nil && explain == nil {
+						t.Errorf("%s: a trace that nobody asked for: %+v", name, got[i])
+					}
+					got[i].Trace = nil
+				}
+				if !reflect.DeepEqual(want, got) {
+					t.Errorf("%s: got %+v, want %+v", name, got, want)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
 func (s Suite) compile(t *testing.T, obj runtime.Object) *policy.Unit {
 	t.Helper()
 	unit, errs := s.Dialect.Compile(t.Context(), obj)
@@ -176,9 +206,14 @@ func (s Suite) compile(t *testing.T, obj runtime.Object) *policy.Unit {
 
 func (s Suite) evaluate(ctx context.Context, t *testing.T, unit *policy.Unit, req *request.Request) []verdict.Finding {
 	t.Helper()
+	return s.explain(ctx, unit, req, nil)
+}
+
+func (s Suite) explain(ctx context.Context, unit *policy.Unit, req *request.Request, explain *policy.Explain) []verdict.Finding {
 	return unit.Policy.Program.Evaluate(ctx, policy.Input{
 		Request: req,
 		Matched: cluster.Equivalent{Resource: req.RequestResource, Kind: req.RequestKind},
 		View:    s.View,
+		Explain: explain,
 	})
 }

@@ -1,0 +1,148 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"context"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+)
+
+// Change is a stored object that was written, or deleted when Object and Damage
+// are nil.
+type Change struct {
+	ID     policy.ID
+	Object apiruntime.Object
+	// Damage says that the stored object cannot be read, and why. Object is then
+	// what can be read of it, and nil when nothing can be.
+	Damage error
+}
+
+func (c *Change) deletes() bool { return c.Object == nil && c.Damage == nil }
+
+// Apply compiles what was written, several objects at a time, and puts all
+// changes in force at once. Objects that a dialect would see as before are not
+// compiled again. What cannot be read or compiled fails the requests that it
+// matches, and no others. Apply fails, and changes nothing, when there is an
+// object of which no dialect makes anything: leaving it out would let pass what
+// it denies.
+func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
+	c.writing.Lock()
+	defer c.writing.Unlock()
+	next := make([]*entry, len(changes))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range changes {
+		if changes[i].deletes() {
+			continue
+		}
+		old := c.entries[changes[i].ID] // only replaced by who holds writing
+		group.Go(func() (err error) {
+			next[i], err = c.renew(ctx, old, &changes[i])
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	changed, err := c.swap(changes, next)
+	if err != nil {
+		return err
+	}
+	c.notify(changed)
+	return nil
+}
+
+// swap puts the entries in force in place of those that the changes name, and
+// returns the policies of which there is something new to report.
+func (c *Catalog) swap(changes []Change, next []*entry) ([]policy.ID, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	e := edit{catalog: c, changed: map[policy.ID]bool{}}
+	for i := range changes {
+		e.replace(changes[i].ID, next[i])
+	}
+	set := c.set.Load()
+	if set == nil {
+		set = &policy.Set{}
+	} else if !e.edited {
+		return nil, nil
+	}
+	e.bindLost()
+	c.set.Store(set.Edit(e.gone, e.put))
+	return e.list(), nil
+}
+
+// edit is one change of the set and of what is reported of it.
+type edit struct {
+	catalog *Catalog
+	edited  bool
+	gone    []policy.ID
+	put     []*policy.Unit
+	changed map[policy.ID]bool
+}
+
+// replace puts an entry, or nothing when it is nil, in place of that of id.
+func (e *edit) replace(id policy.ID, next *entry) {
+	old := e.catalog.entries[id]
+	if next == nil {
+		delete(e.catalog.entries, id)
+	} else {
+		e.catalog.entries[id] = next
+		if old != nil && old.unit == next.unit {
+			return
+		}
+	}
+	e.edited = true
+	if old != nil {
+		e.forget(id, old.unit)
+	}
+	if next == nil {
+		e.gone = append(e.gone, id)
+		return
+	}
+	switch unit := next.unit; {
+	case unit.Policy != nil:
+		e.changed[id] = true
+		e.put = append(e.put, unit)
+	case lost(unit):
+		e.catalog.lost[id] = unit
+		e.gone = append(e.gone, id)
+	default:
+		e.catalog.bindings[unit.Binding.Policy]++
+		e.changed[unit.Binding.Policy] = true
+		e.put = append(e.put, unit)
+	}
+}
+
+func (e *edit) forget(id policy.ID, unit *policy.Unit) {
+	if unit.Policy != nil {
+		e.changed[id] = true
+		return
+	}
+	if lost(unit) {
+		delete(e.catalog.lost, id)
+		return
+	}
+	named := unit.Binding.Policy
+	e.changed[named] = true
+	if e.catalog.bindings[named]--; e.catalog.bindings[named] == 0 {
+		delete(e.catalog.bindings, named)
+	}
+}
+
+func (e *edit) list() []policy.ID {
+	ids := make([]policy.ID, 0, len(e.changed))
+	for id := range e.changed {
+		ids = append(ids, id)
+	}
+	return ids
+}

@@ -1,0 +1,422 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+)
+
+type spec = admissionregistrationv1.ValidatingAdmissionPolicySpec
+
+// asking is a policy with what it is judged with.
+type asking struct {
+	policy  *policyapi.ValidatingAdmissionPolicy
+	request *request.Request
+	param   *unstructured.Unstructured
+	explain *policy.Explain
+	view    cluster.View // an empty one when nil
+}
+
+func (a asking) findings(t testing.TB) []verdict.Finding {
+	t.Helper()
+	return a.with(t, compiled(t, cel.New(), a.policy).Policy.Program)
+}
+
+func (a asking) with(t testing.TB, program policy.Program) []verdict.Finding {
+	t.Helper()
+	if a.view == nil {
+		a.view = emptyCluster(t)
+	}
+	return program.Evaluate(t.Context(), policy.Input{
+		Request: a.request, Param: a.param, Explain: a.explain, View: a.view,
+		Matched: cluster.Equivalent{Resource: a.request.RequestResource, Kind: a.request.RequestKind},
+	})
+}
+
+// traceless returns the findings as they are without an explanation.
+func traceless(findings []verdict.Finding) []verdict.Finding {
+	plain := slices.Clone(findings)
+	for i := range plain {
+		plain[i].Trace = nil
+	}
+	return plain
+}
+
+func marshalled(t testing.TB, v any) string {
+	t.Helper()
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// web is an update of a Deployment with something to look at.
+func web() *request.Request {
+	object := func(replicas int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apps/v1", "kind": "Deployment",
+			"metadata": map[string]any{
+				"name": "web", "namespace": "default", "labels": map[string]any{"app": "web", "a/b": "<c>"},
+				"annotations": map[string]any{"size": "2Gi"},
+			},
+			"spec": map[string]any{
+				"replicas": replicas, "paused": false, "ratio": 0.5,
+				"containers": []any{map[string]any{"name": "a", "image": "docker.io/a"}, map[string]any{"name": "b", "image": "docker.io/b"}},
+			},
+		}}
+	}
+	return request.New(request.Fields{
+		UID: "u", Name: "web", Namespace: "default", Operation: admission.Update,
+		Kind:     schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Resource: schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		User:     &user.DefaultInfo{Name: "jane", Groups: []string{"dev"}},
+		Object:   object(6), OldObject: object(5),
+	})
+}
+
+func limit() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "limit", "namespace": "default"},
+		"maxReplicas": int64(3), "registry": "docker.io/", "index": int64(1),
+	}}
+}
+
+// withVariables returns a policy with a param and variables that others refer to.
+func withVariables(validations ...admissionregistrationv1.Validation) *policyapi.ValidatingAdmissionPolicy {
+	return stored(spec{
+		ParamKind: &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+		Variables: []admissionregistrationv1.Variable{
+			{Name: "containers", Expression: "object.spec.containers"},
+			{Name: "twice", Expression: "object.spec.replicas * 2"},
+			{Name: "tooMany", Expression: "variables.twice > params.maxReplicas"},
+			{Name: "size", Expression: "quantity(object.metadata.annotations.size)"},
+			{Name: "broken", Expression: "object.spec.absent + 1"},
+			{Name: "maybe", Expression: "object.?spec.absent"},
+		},
+		Validations: validations,
+	})
+}
+
+// valuesOf is one row for each form of an expression: what is seen of it.
+func valuesOf() map[string]string {
+	return map[string]string{
+		"true":                 `null`,
+		"1 in [1, 2]":          `null`,
+		"[1, 2].all(x, x > 0)": `null`,
+		"object.spec.replicas <= params.maxReplicas":                                     `{"object.spec.replicas":6,"params.maxReplicas":3}`,
+		"object.spec.replicas > oldObject.spec.replicas && object.spec.replicas > 1":     `{"object.spec.replicas":6,"oldObject.spec.replicas":5}`,
+		`object.metadata.labels['app'] == 'web' && object.metadata.labels["a/b"] == 'x'`: `{"object.metadata.labels[\"a/b\"]":"\u003cc\u003e","object.metadata.labels['app']":"web"}`,
+		"object.metadata.labels.`a/b` == ''":                                             "{\"object.metadata.labels.`a/b`\":\"\\u003cc\\u003e\"}",
+		"object['spec']['replicas'] == 6":                                                `{"object['spec']['replicas']":6}`,
+		"object.spec.containers[0].image.startsWith(params.registry)":                    `{"object.spec.containers[0].image":"docker.io/a","params.registry":"docker.io/"}`,
+		"object.spec.containers[params.index].name == 'b'":                               `{"object.spec.containers[params.index].name":"b","params.index":1}`,
+		"object.spec.containers[9].name == 'b'":                                          `{"object.spec.containers[9].name":{"error":"index out of bounds: 9"}}`,
+		"object.spec.absent == 1":                                                        `{"object.spec.absent":{"error":"no such key: absent"}}`,
+		"object.spec.absent == 1 || object.spec.replicas == 6":                           `{"object.spec.absent":{"error":"no such key: absent"},"object.spec.replicas":6}`,
+		"has(object.spec.absent) && object.spec.absent == 1":                             `{"has(object.spec.absent)":false}`,
+		"has(object.spec.replicas) && object.spec.replicas == 1":                         `{"has(object.spec.replicas)":true,"object.spec.replicas":6}`,
+		"object.?spec.absent.orValue(1) == 1 && object.?spec.replicas.orValue(1) == 6":   `{"object.?spec.absent":{"absent":true},"object.?spec.replicas":6}`,
+		"object.metadata[?'labels'].?app.hasValue()":                                     `{"object.metadata[?'labels'].?app":"web"}`,
+		"object.spec.containers.all(c, c.image.startsWith(params.registry))":             `{"object.spec.containers":[{"image":"docker.io/a","name":"a"},{"image":"docker.io/b","name":"b"}],"params.registry":"docker.io/"}`,
+		"object.spec.containers.exists(c, object.metadata.labels[?c.name].hasValue())":   `{"object.metadata.labels":{"a/b":"\u003cc\u003e","app":"web"},"object.spec.containers":[{"image":"docker.io/a","name":"a"},{"image":"docker.io/b","name":"b"}]}`,
+		"object.spec.containers.filter(c, c.name == 'b')[0].image == ''":                 `{"object.spec.containers":[{"image":"docker.io/a","name":"a"},{"image":"docker.io/b","name":"b"}]}`,
+		"[1, 2].exists(object, object == 2)":                                             `null`,
+		"(object.spec.paused ? object : oldObject).spec.replicas == 5":                   `{"object.spec.paused":false}`,
+		"object.spec.ratio < 1.0 ? object.spec.replicas == 6 : false":                    `{"object.spec.ratio":0.5,"object.spec.replicas":6}`,
+		"object.metadata.labels == {'app': params.registry}":                             `{"object.metadata.labels":{"a/b":"\u003cc\u003e","app":"web"},"params.registry":"docker.io/"}`,
+		"request.userInfo.username == 'jane' && 'ops' in request.userInfo.groups":        `{"request.userInfo.groups":["dev"],"request.userInfo.username":"jane"}`,
+		"request.operation == 'CREATE' || request.kind.kind == 'Deployment'":             `{"request.kind.kind":"Deployment","request.operation":"UPDATE"}`,
+		"namespaceObject.metadata.labels.size() == 1":                                    `{"namespaceObject.metadata.labels":{"kubernetes.io/metadata.name":"default"}}`,
+		"variables.tooMany":                             `{"object.spec.replicas":6,"params.maxReplicas":3,"variables.tooMany":true,"variables.twice":12}`,
+		"variables.twice > 3 && variables.twice < 100":  `{"object.spec.replicas":6,"variables.twice":12}`,
+		"variables.containers[1].name == 'b'":           `{"object.spec.containers":[{"image":"docker.io/a","name":"a"},{"image":"docker.io/b","name":"b"}],"variables.containers[1].name":"b"}`,
+		"variables.size.isGreaterThan(quantity('1Gi'))": `{"object.metadata.annotations.size":"2Gi","variables.size":"2Gi"}`,
+		"variables.broken == 1":                         `{"object.spec.absent":{"error":"no such key: absent"},"variables.broken":{"error":"variable \"broken\" cannot be evaluated: no such key: absent"}}`,
+		"variables.maybe.hasValue()":                    `{"object.?spec.absent":{"absent":true},"variables.maybe":{"absent":true}}`,
+		"authorizer.group('apps').resource('deployments').name(object.metadata.name).check('get').allowed()":        `{"authorizer.group('apps').resource('deployments').name(object.metadata.name).check('get').allowed()":false,"object.metadata.name":"web"}`,
+		"authorizer.requestResource.check('create').reason() == '' && authorizer.path('/x').check('get').errored()": `{"authorizer.path('/x').check('get').errored()":false,"authorizer.requestResource.check('create').reason()":""}`,
+	}
+}
+
+func TestExplainValues(t *testing.T) {
+	for expression, want := range valuesOf() {
+		t.Run(expression, func(t *testing.T) {
+			findings := asking{
+				policy:  withVariables(admissionregistrationv1.Validation{Expression: expression}),
+				request: web(), param: limit(), explain: &policy.Explain{},
+			}.findings(t)
+			if len(findings) != 1 || findings[0].Trace == nil {
+				t.Fatalf("got %+v, want one finding with a trace", findings)
+			}
+			if got := marshalled(t, findings[0].Trace.Values); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+			if findings[0].Trace.Took <= 0 {
+				t.Error("it took no time")
+			}
+		})
+	}
+}
+
+// TestExplainMessage: a rule that fails shows what its message was made of.
+func TestExplainMessage(t *testing.T) {
+	rule := admissionregistrationv1.Validation{MessageExpression: "'at most ' + string(params.maxReplicas)"}
+	for expression, want := range map[string]string{
+		"object.spec.replicas == 5": `{"object.spec.replicas":6,"params.maxReplicas":3}`,
+		"object.spec.replicas == 6": `{"object.spec.replicas":6}`,
+	} {
+		rule.Expression = expression
+		findings := asking{policy: withVariables(rule), request: web(), param: limit(), explain: &policy.Explain{}}.findings(t)
+		if got := marshalled(t, findings[0].Trace.Values); got != want {
+			t.Errorf("%s: got %s, want %s", expression, got, want)
+		}
+	}
+}
+
+func TestExplainConditionsAndAnnotations(t *testing.T) {
+	type condition = admissionregistrationv1.MatchCondition
+	annotations := []admissionregistrationv1.AuditAnnotation{
+		{Key: "none", ValueExpression: "null"},
+		{Key: "name", ValueExpression: "string(object.metadata.name)"},
+		{Key: "broken", ValueExpression: "string(object.absent)"},
+	}
+	for name, test := range map[string]struct {
+		spec spec
+		want []string // rule, values
+	}{
+		"a false one": {
+			spec: spec{MatchConditions: []condition{{Name: "a", Expression: "request.name == 'web'"}, {Name: "b", Expression: "object.spec.paused == true"}}},
+			want: []string{`matchConditions[1] {"object.spec.paused":false}`},
+		},
+		"one that is false after one that fails": {
+			spec: spec{MatchConditions: []condition{{Name: "a", Expression: "object.absent == 1"}, {Name: "b", Expression: "object.spec.paused == true"}}},
+			want: []string{`matchConditions[1] {"object.spec.paused":false}`},
+		},
+		"some that fail": {
+			spec: spec{MatchConditions: []condition{{Name: "a", Expression: "object.absent == 1"}, {Name: "b", Expression: "object.spec.paused == false"}}},
+			want: []string{`matchConditions {"object.absent":{"error":"no such key: absent"},"object.spec.paused":false}`},
+		},
+		"no namespace there": {
+			spec: spec{MatchConditions: []condition{{Name: "a", Expression: "namespaceObject != null"}}},
+			want: []string{`matchConditions[0] {"namespaceObject":null}`},
+		},
+		"annotations": {
+			spec: spec{AuditAnnotations: annotations},
+			want: []string{`auditAnnotations[1] {"object.metadata.name":"web"}`, `auditAnnotations[2] {"object.absent":{"error":"no such key: absent"}}`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, finding := range (asking{policy: stored(test.spec), request: web(), explain: &policy.Explain{}}).findings(t) {
+				got = append(got, finding.Rule+" "+marshalled(t, finding.Trace.Values))
+				if finding.Trace.Cost == 0 || finding.Trace.Took <= 0 {
+					t.Errorf("%s: cost %d, time %s", finding.Rule, finding.Trace.Cost, finding.Trace.Took)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestExplainChangesNothing: what is found is the same, byte for byte.
+func TestExplainChangesNothing(t *testing.T) {
+	var rules []admissionregistrationv1.Validation
+	for expression := range valuesOf() {
+		rules = append(rules, admissionregistrationv1.Validation{Expression: expression, MessageExpression: "'got ' + string(variables.twice) + string(object.spec.absent)"})
+	}
+	obj := withVariables(rules...)
+	obj.Spec.AuditAnnotations = []admissionregistrationv1.AuditAnnotation{{Key: "k", ValueExpression: "string(variables.twice)"}, {Key: "e", ValueExpression: "string(variables.broken)"}}
+	program := compiled(t, cel.New(), obj).Policy.Program
+	plain := asking{request: web(), param: limit()}
+	explained := asking{request: web(), param: limit(), explain: &policy.Explain{}}
+	want := marshalled(t, plain.with(t, program))
+	for range 3 {
+		got := explained.with(t, program)
+		for _, finding := range got {
+			if finding.Trace == nil {
+				t.Errorf("%s has no trace", finding.Rule)
+			}
+		}
+		if marshalled(t, traceless(got)) != want {
+			t.Fatalf("(-without +with):\n%s", cmp.Diff(plain.with(t, program), traceless(got)))
+		}
+	}
+}
+
+// TestExplainIsBounded: values that are many, large, or of many evaluations.
+func TestExplainIsBounded(t *testing.T) {
+	large := web().Fields
+	large.Object = large.Object.DeepCopy()
+	fields := map[string]any{}
+	var terms []string
+	for i := range 100 {
+		name := fmt.Sprintf("f%03d", i)
+		fields[name] = strings.Repeat("x", 5000)
+		terms = append(terms, "object.large."+name+" != ''")
+	}
+	large.Object.Object["large"] = fields
+	manyAndLarge := strings.Join(terms, " && ")
+	rules := slices.Repeat([]admissionregistrationv1.Validation{{Expression: manyAndLarge}}, 3)
+	rules = append(rules, admissionregistrationv1.Validation{Expression: "object." + strings.Repeat("a", 300) + " == object"})
+	ask := asking{policy: withVariables(rules...), request: request.New(large), explain: &policy.Explain{}}
+	findings := ask.findings(t)
+	total := 0
+	for _, finding := range findings {
+		if len(finding.Trace.Values) > 33 {
+			t.Errorf("%d values", len(finding.Trace.Values))
+		}
+		for text, value := range finding.Trace.Values {
+			if len(value) > 1<<10 || !json.Valid(value) {
+				t.Errorf("%s: %d bytes, or no JSON: %s", text, len(value), value)
+			}
+			total += len(text) + len(value)
+		}
+		if finding.Trace.Cost == 0 || finding.Trace.Took == 0 {
+			t.Errorf("%s: cost %d, time %s", finding.Rule, finding.Trace.Cost, finding.Trace.Took)
+		}
+	}
+	if total < 15<<10 || total > 17<<10 {
+		t.Errorf("all values have %d bytes, want about 16 KiB", total)
+	}
+	if got, want := marshalled(t, findings[3].Trace.Values), `{"...":"2 more"}`; got != want {
+		t.Errorf("got %s, want %s: one has no room and the other no short text", got, want)
+	}
+	ask.request = request.New(large)
+	if again := ask.findings(t); marshalled(t, values(again)) != marshalled(t, values(findings)) {
+		t.Error("other values the second time")
+	}
+}
+
+func values(findings []verdict.Finding) []map[string]json.RawMessage {
+	var all []map[string]json.RawMessage
+	for _, finding := range findings {
+		all = append(all, finding.Trace.Values)
+	}
+	return all
+}
+
+// TestExplainAllowance: the first thousand evaluations of a request have values,
+// and the others still say how long they took.
+func TestExplainAllowance(t *testing.T) {
+	program := compiled(t, cel.New(), validating("object.spec.replicas == 6")).Policy.Program
+	ask := asking{request: web(), explain: &policy.Explain{}, view: emptyCluster(t)}
+	for i := range 1_002 {
+		trace := ask.with(t, program)[0].Trace
+		if trace == nil || trace.Took <= 0 || (trace.Values != nil) != (i < 1_000) {
+			t.Fatalf("evaluation %d: %+v", i, trace)
+		}
+	}
+	costly := compiled(t, cel.New(), validating("authorizer.path('/healthz').check('get').allowed()")).Policy.Program
+	ask.request = web()
+	for i := range 1_000 {
+		if trace := ask.with(t, costly)[0].Trace; trace.Values == nil {
+			if i < 100 || trace.Took <= 0 {
+				t.Errorf("evaluation %d: %+v", i, trace)
+			}
+			return
+		}
+	}
+	t.Error("the cost of explanations has no bound")
+}
+
+// TestExplainBeyondLimits: what enforcement gives up is not evaluated without
+// limits.
+func TestExplainBeyondLimits(t *testing.T) {
+	list := "[" + strings.Repeat("1,", 199) + "1]"
+	expression := list + ".all(a, " + list + ".all(b, " + list + ".all(c, a + b + c + object.spec.replicas > 0)))"
+	findings := asking{policy: validating(expression), request: web(), explain: &policy.Explain{}}.findings(t)
+	if len(findings) != 1 || findings[0].Kind != verdict.Error || findings[0].Trace == nil || findings[0].Trace.Values != nil {
+		t.Errorf("got %+v, want an error with a trace without values", findings)
+	}
+}
+
+// TestExplainWhatDoesNotCompile leaves the values out.
+func TestExplainWhatDoesNotCompile(t *testing.T) {
+	unit, errs := cel.New().Compile(t.Context(), stored(spec{
+		Variables:   []admissionregistrationv1.Variable{{Name: "v", Expression: "1 +"}},
+		Validations: []admissionregistrationv1.Validation{{Expression: "object.spec.replicas =="}, {Expression: "variables.v == 1 || object.spec.paused == true"}, {Expression: "object.spec.paused == true"}},
+	}))
+	if len(errs) == 0 {
+		t.Fatal("it compiles")
+	}
+	findings := asking{request: web(), explain: &policy.Explain{}}.with(t, unit.Policy.Program)
+	if got, want := marshalled(t, values(findings)), `[null,{"object.spec.paused":false,"variables.v":{"error":"variable \"v\" cannot be evaluated: the expression does not compile"}},{"object.spec.paused":false}]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestExplainConcurrently is for the race detector.
+func TestExplainConcurrently(t *testing.T) {
+	var rules []admissionregistrationv1.Validation
+	for expression := range valuesOf() {
+		rules = append(rules, admissionregistrationv1.Validation{Expression: expression})
+	}
+	program := compiled(t, cel.New(), withVariables(rules...)).Policy.Program
+	ask := asking{request: web(), param: limit(), explain: &policy.Explain{}}
+	want := marshalled(t, values(asking{request: web(), param: limit(), explain: &policy.Explain{}}.with(t, program)))
+	var group sync.WaitGroup
+	for range 20 {
+		group.Go(func() {
+			if got := marshalled(t, values(ask.with(t, program))); got != want {
+				t.Errorf("got  %s\nwant %s", got, want)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func BenchmarkExplain(b *testing.B) {
+	program := compiled(b, cel.New(), validating("object.spec.replicas <= 5")).Policy.Program
+	for name, explain := range map[string]*policy.Explain{"without": nil, "with": {}} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			view := emptyCluster(b)
+			for b.Loop() {
+				req := deployment()
+				program.Evaluate(b.Context(), policy.Input{
+					Request: req, Explain: explain, View: view,
+					Matched: cluster.Equivalent{Resource: req.RequestResource, Kind: req.RequestKind},
+				})
+			}
+		})
+	}
+	b.Run("first", func(b *testing.B) {
+		view := emptyCluster(b)
+		programs := make([]policy.Program, 0, 65)
+		dialect := cel.New()
+		for range cap(programs) { // more than are kept
+			programs = append(programs, compiled(b, dialect, validating("object.spec.replicas <= 5")).Policy.Program)
+		}
+		b.ReportAllocs()
+		for i := 0; b.Loop(); i++ {
+			req := deployment()
+			programs[i%len(programs)].Evaluate(b.Context(), policy.Input{
+				Request: req, Explain: &policy.Explain{}, View: view,
+				Matched: cluster.Equivalent{Resource: req.RequestResource, Kind: req.RequestKind},
+			})
+		}
+	})
+}

@@ -1,0 +1,189 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	basemetrics "k8s.io/component-base/metrics"
+	"k8s.io/utils/clock"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
+)
+
+// Values of the label verdict.
+const (
+	verdictAllowed = "allowed"
+	verdictDenied  = "denied"
+	verdictError   = "error"
+)
+
+// Values of the label reason.
+const (
+	reasonNotReady           = "not_ready"
+	reasonNoTimeLeft         = "no_time_left"
+	reasonTooManyEvaluations = "too_many_evaluations"
+	reasonOther              = "other"
+)
+
+// Judged implements plugin.Observer. A match condition that is false is an
+// evaluation, as it costs one: it counts as skipped. What does not match at all is
+// not in the verdict on a review, and an evaluation that only writes audit
+// annotations is not in it either; they are not counted.
+func (m *serverMetrics) Judged(v *verdict.Verdict) {
+	for rest := v.Evaluations; len(rest) > 0; {
+		n := length(rest)
+		m.evaluated(rest[:n])
+		rest = rest[n:]
+	}
+}
+
+// Failed implements plugin.Observer.
+func (m *serverMetrics) Failed(err error) {
+	reason := reasonOther
+	switch {
+	case errors.Is(err, chain.ErrNotReady):
+		reason = reasonNotReady
+	case errors.Is(err, chain.ErrNoTimeLeft):
+		reason = reasonNoTimeLeft
+	case errors.Is(err, verdict.ErrTooManyEvaluations):
+		reason = reasonTooManyEvaluations
+	}
+	m.reviewFailures.WithLabelValues(reason).Inc()
+}
+
+// length returns how many of the steps belong to the evaluation that the first
+// one belongs to: the same policy, through the same binding, with the same param.
+func length(steps []verdict.Evaluation) int {
+	first := &steps[0]
+	for i := 1; i < len(steps); i++ {
+		step := &steps[i]
+		if step.Policy != first.Policy || step.Binding != first.Binding || step.Param != first.Param {
+			return i
+		}
+	}
+	return len(steps)
+}
+
+// evaluated counts one evaluation, of which steps are what the rules led to.
+func (m *serverMetrics) evaluated(steps []verdict.Evaluation) {
+	series := m.series(steps[0].Policy)
+	if series == nil {
+		return // deleted since the request began
+	}
+	gravest, failures, ignored := unmatched, 0, 0
+	for i := range steps {
+		step := gravityOf(steps[i].Outcome)
+		gravest = max(gravest, step)
+		if step == failed {
+			failures++
+			if steps[i].OnError == verdict.Ignore {
+				ignored++
+			}
+		}
+	}
+	if gravest == unmatched {
+		return
+	}
+	series.outcomes[gravest].Inc()
+	if failures > 0 {
+		series.failures.Inc()
+	}
+	if ignored > 0 {
+		series.failOpen.Inc()
+	}
+	if took := steps[0].Took; took > 0 { // zero when the program was not run
+		series.duration.Observe(took.Seconds())
+	}
+}
+
+// gravity orders what the rules of a policy may lead to.
+type gravity int
+
+const (
+	unmatched gravity = iota
+	skipped
+	allowed
+	audited
+	warned
+	failed
+	denied
+	gravities // their number
+)
+
+// gravityOf returns the gravity of an outcome. One that this version does not
+// know is a failure.
+func gravityOf(outcome verdict.Outcome) gravity {
+	switch outcome {
+	case verdict.Unmatched:
+		return unmatched
+	case verdict.Skipped:
+		return skipped
+	case verdict.Passed:
+		return allowed
+	case verdict.Audited:
+		return audited
+	case verdict.Warned:
+		return warned
+	case verdict.Denied:
+		return denied
+	case verdict.Failed:
+	}
+	return failed
+}
+
+// outcomeLabels are the values of the label outcome by gravity: the outcomes of
+// the evaluations of a preview in lower case. What is unmatched has none.
+func outcomeLabels() [gravities]string {
+	return [gravities]string{skipped: "skipped", allowed: "allowed", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
+}
+
+// timedJudge measures how long reviews take.
+type timedJudge struct {
+	judge                  admissionreview.Judge
+	clock                  clock.PassiveClock
+	allowed, denied, error basemetrics.ObserverMetric
+}
+
+var _ admissionreview.Judge = (*timedJudge)(nil)
+
+func (m *serverMetrics) timed(judge admissionreview.Judge) *timedJudge {
+	return &timedJudge{
+		judge:   judge,
+		clock:   m.clock,
+		allowed: m.reviewDuration.WithLabelValues(verdictAllowed),
+		denied:  m.reviewDuration.WithLabelValues(verdictDenied),
+		error:   m.reviewDuration.WithLabelValues(verdictError),
+	}
+}
+
+// Run implements admissionreview.Judge. The time begins with the arrival of the
+// request: it includes what authentication, the body and its decoding need.
+func (j *timedJudge) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
+	arrived, ok := genericapirequest.ReceivedTimestampFrom(ctx)
+	if !ok {
+		arrived = j.clock.Now()
+	}
+	answer, err := j.judge.Run(ctx, req, view)
+	observer := j.denied
+	switch {
+	case err != nil:
+		observer = j.error
+	case answer.Allowed:
+		observer = j.allowed
+	}
+	observer.Observe(seconds(j.clock.Since(arrived)))
+	return answer, err
+}
+
+// seconds is the unit of all durations. A clock that was set back makes none
+// negative.
+func seconds(d time.Duration) float64 { return max(0, d).Seconds() }

@@ -1,0 +1,181 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
+)
+
+// snapshotProbePeriod is how often the policies in force are compared with what
+// is stored. As long as nothing is written, that is one small read of etcd.
+const snapshotProbePeriod = time.Second
+
+// Snapshot knows how old the policies in force may be: when they were last known
+// to be all that was stored. It also says in the log when etcd is gone and when
+// it is back. The age grows while etcd does not answer, and while what is written
+// does not come into force.
+type Snapshot struct {
+	storage *etcdStorage
+	clock   clock.PassiveClock
+
+	confirmed atomic.Pointer[time.Time]
+
+	// Of the probe alone.
+	last  historyMark // what was confirmed last
+	names []versions  // what was stored then, by kind
+	gone  bool        // that etcd is gone has been said
+}
+
+func newSnapshot(storage *etcdStorage, clock clock.PassiveClock) *Snapshot {
+	return &Snapshot{storage: storage, clock: clock}
+}
+
+// Age returns how long ago, at now, the policies in force were known to be those
+// that are stored. It is false as long as that has never been known.
+func (s *Snapshot) Age(now time.Time) (time.Duration, bool) {
+	confirmed := s.confirmed.Load()
+	if confirmed == nil {
+		return 0, false
+	}
+	return max(now.Sub(*confirmed), 0), true
+}
+
+// heldKind is a stored kind and what the server holds of it.
+type heldKind struct {
+	resource schema.GroupResource
+	newList  func() runtime.Object
+	mirror   *mirror
+	// inForce returns the version of an object that is in force.
+	inForce func(name cache.ObjectName) (resourceVersion string, ok bool)
+}
+
+// versions are resource versions by object.
+type versions map[cache.ObjectName]string
+
+// run probes until ctx ends.
+func (s *Snapshot) run(ctx context.Context, kinds []heldKind) {
+	wait.UntilWithContext(ctx, func(ctx context.Context) { s.probe(ctx, kinds) }, snapshotProbePeriod)
+}
+
+func (s *Snapshot) probe(ctx context.Context, kinds []heldKind) {
+	began := s.clock.Now()
+	now, err := s.storage.current(ctx)
+	s.report(ctx, err)
+	if err != nil {
+		return
+	}
+	if now != s.last {
+		names := make([]versions, len(kinds))
+		for i, kind := range kinds {
+			var before versions
+			if s.names != nil {
+				before = s.names[i]
+			}
+			if names[i], err = s.inForce(ctx, kind, now, before); err != nil {
+				klog.FromContext(ctx).V(2).Info("What is stored is not known to be in force", "resource", kind.resource, "reason", err)
+				return
+			}
+		}
+		s.last, s.names = now, names
+	}
+	s.confirmed.Store(&began)
+}
+
+// report says once that etcd is gone, and once that it is back.
+func (s *Snapshot) report(ctx context.Context, err error) {
+	logger := klog.FromContext(ctx)
+	switch {
+	case err != nil && !s.gone && ctx.Err() == nil:
+		logger.Error(err, "etcd cannot be reached: policies that have been read stay in force, nothing can be written", "servers", s.storage.servers())
+	case err == nil && s.gone:
+		logger.Info("etcd answers again", "servers", s.storage.servers())
+	}
+	s.gone = err != nil
+}
+
+// inForce returns what is stored of a kind, or an error unless all of it, as it
+// was at a point in the history, is in force, and what was there before and is
+// not any more, is not.
+func (s *Snapshot) inForce(ctx context.Context, kind heldKind, now historyMark, before versions) (versions, error) {
+	held, heard, err := kind.mirror.held()
+	if err != nil {
+		return nil, err
+	}
+	if now.epoch != s.last.epoch || s.last.revision == 0 || heard < now.revision {
+		stored, err := s.stored(ctx, kind, now)
+		if err != nil {
+			return nil, err
+		}
+		if !maps.Equal(held, stored) {
+			return nil, errors.New("not all changes have been heard of")
+		}
+	}
+	for name, version := range held {
+		if got, ok := kind.inForce(name); !ok || got != version {
+			return nil, fmt.Errorf("%s is not compiled", name)
+		}
+	}
+	for name := range before {
+		if _, stored := held[name]; stored {
+			continue
+		}
+		if _, ok := kind.inForce(name); ok {
+			return nil, fmt.Errorf("%s is still in force", name)
+		}
+	}
+	return held, nil
+}
+
+// stored lists a kind as it is stored.
+func (s *Snapshot) stored(ctx context.Context, kind heldKind, now historyMark) (versions, error) {
+	opened, err := s.storage.kind(kind.resource)
+	if err != nil {
+		return nil, err
+	}
+	from, options := opened.cache, storage.ListOptions{Recursive: true, Predicate: storage.Everything}
+	if now.epoch == s.last.epoch {
+		options.ResourceVersion = strconv.FormatInt(now.revision, 10)
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	} else {
+		// What the watch cache holds may be of before etcd has gone back.
+		from = opened.etcd
+	}
+	list := kind.newList()
+	if err := from.GetList(ctx, "/"+kind.resource.Group+"/"+kind.resource.Resource, options, list); err != nil {
+		return nil, err
+	}
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return nil, err
+	}
+	return versionsOf(items)
+}
+
+func versionsOf(objects []runtime.Object) (versions, error) {
+	found := make(versions, len(objects))
+	for _, object := range objects {
+		accessor, err := meta.Accessor(object)
+		if err != nil {
+			return nil, err
+		}
+		found[cache.MetaObjectToName(accessor)] = accessor.GetResourceVersion()
+	}
+	return found, nil
+}

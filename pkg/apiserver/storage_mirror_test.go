@@ -1,0 +1,107 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/client-go/tools/cache"
+
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+)
+
+func versionedPolicy(t *testing.T, name, version string) *policyapi.ValidatingAdmissionPolicy {
+	t.Helper()
+	policies := namedPolicies(versions{{Name: name}: version})
+	return &policies[0]
+}
+
+// heard notes events.
+type heard []string
+
+func (h *heard) OnAdd(object any, _ bool) { h.note("add", object) }
+func (h *heard) OnUpdate(_, object any)   { h.note("update", object) }
+func (h *heard) OnDelete(object any)      { h.note("delete", object) }
+func (h *heard) note(what string, of any) {
+	policy, ok := of.(*policyapi.ValidatingAdmissionPolicy)
+	*h = append(*h, fmt.Sprintf("%s %s@%s %t", what, policy.Name, policy.ResourceVersion, ok))
+}
+
+func (h *heard) take() []string {
+	events := *h
+	*h = nil
+	slices.Sort(events)
+	return events
+}
+
+func TestMirror(t *testing.T) {
+	a := func(version string) any { return versionedPolicy(t, "a", version) }
+	b := func(version string) any { return versionedPolicy(t, "b", version) }
+	m := newMirror(nil, "validatingadmissionpolicies", versionedPolicy(t, "", ""))
+	var events heard
+	registration, err := m.AddEventHandler(&events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := m.held(); err == nil || registration.HasSynced() {
+		t.Error("everything is known before anything was read")
+	}
+	steps := []struct {
+		name     string
+		do       func() error
+		want     []string
+		held     int
+		revision int64
+	}{
+		{name: "first list", do: func() error { return m.Replace([]any{a("2"), b("3")}, "5") }, want: []string{"add a@2 true", "add b@3 true"}, held: 2, revision: 5},
+		{name: "change", do: func() error { return m.Update(a("6")) }, want: []string{"update a@6 true"}, held: 2, revision: 6},
+		{name: "deletion", do: func() error { return m.Delete(b("7")) }, want: []string{"delete b@3 true"}, held: 1, revision: 7},
+		{name: "deletion of what is not known", do: func() error { return m.Delete(b("8")) }, held: 1, revision: 8},
+		{name: "bookmark", do: func() error { return m.Bookmark("20") }, held: 1, revision: 20},
+		{name: "new one", do: func() error { return m.Add(b("21")) }, want: []string{"add b@21 true"}, held: 2, revision: 21},
+		{name: "list of a storage that has gone back", do: func() error { return m.Replace([]any{b("3")}, "4") }, want: []string{"delete a@6 true", "update b@3 true"}, held: 1, revision: 4},
+		{name: "empty list", do: func() error { return m.Replace(nil, "5") }, want: []string{"delete b@3 true"}, revision: 5},
+	}
+	for _, step := range steps {
+		if err := step.do(); err != nil {
+			t.Errorf("%s: %v", step.name, err)
+		}
+		if got := events.take(); !slices.Equal(got, step.want) {
+			t.Errorf("%s: heard %v, want %v", step.name, got, step.want)
+		}
+		held, revision, err := m.held()
+		if err != nil || len(held) != step.held || revision != step.revision {
+			t.Errorf("%s: holds %v at %d, %v; want %d at %d", step.name, held, revision, err, step.held, step.revision)
+		}
+	}
+	if !registration.HasSynced() {
+		t.Error("not everything is known")
+	}
+	for _, wrong := range []func() error{
+		func() error { return m.Add("text") },
+		func() error { return m.Replace([]any{"text"}, "9") },
+		func() error { return m.Bookmark("soon") },
+	} {
+		if wrong() == nil {
+			t.Error("took what is no object or version")
+		}
+	}
+}
+
+func TestMirrorTellsALateHandler(t *testing.T) {
+	m := mirrorOf(t, versions{{Name: "a"}: "2"}, "5")
+	var events heard
+	registration, err := m.AddEventHandler(&events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := events.take(); !slices.Equal(got, []string{"add a@2 true"}) || !registration.HasSynced() {
+		t.Errorf("heard %v, synced %t; want the object", got, registration.HasSynced())
+	}
+	if _, err := m.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err == nil {
+		t.Error("took a second handler, which hears nothing")
+	}
+}

@@ -1,0 +1,96 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policystatus
+
+import (
+	"fmt"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+)
+
+// The conditions of a policy, and their reasons.
+const (
+	// Compiled says whether the policy could be read and its expressions compiled.
+	Compiled = "Compiled"
+	// Ready says whether requests are judged by this generation of the policy, as
+	// its writer wants it.
+	Ready = "Ready"
+
+	reasonCompiled      = "Compiled"
+	reasonCompileFailed = "CompileFailed"
+	reasonCannotDecode  = "CannotDecode"
+	reasonInForce       = "InForce"
+	reasonNotCompiled   = "NotCompiled"
+)
+
+// maxMessageBytes bounds the message of a condition.
+const maxMessageBytes = 8 << 10
+
+// conditions are what a report says to the writer of a policy. They are the same
+// on every server that has the same report.
+func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.FailurePolicyType) []metav1.Condition {
+	compiled := metav1.Condition{
+		Type: Compiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: "every expression compiles",
+		ObservedGeneration: report.Generation,
+	}
+	ready := metav1.Condition{
+		Type: Ready, Status: metav1.ConditionTrue, Reason: reasonInForce, Message: "it judges the requests that it matches",
+		ObservedGeneration: report.Generation,
+	}
+	decides := admissionregistrationv1.Fail
+	if failurePolicy != nil {
+		decides = *failurePolicy
+	}
+	switch {
+	case report.Damage != nil:
+		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCannotDecode, bounded(report.Damage.Error())
+		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
+		ready.Message = fmt.Sprintf("it cannot be read: each request that it may match is handled by its failurePolicy %s", decides)
+	case len(report.Faults) > 0:
+		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCompileFailed, listed(report.Faults)
+		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
+		ready.Message = fmt.Sprintf("it does not compile: each request that it matches and that needs an expression at fault is handled by its failurePolicy %s", decides)
+	case report.Bindings == 0:
+		ready.Message = "no binding names it, so it judges nothing"
+	}
+	return []metav1.Condition{compiled, ready}
+}
+
+// listed names the faults, as many as there is room for.
+func listed(faults field.ErrorList) string {
+	const room = maxMessageBytes - len("; and 1000000 more")
+	var list strings.Builder
+	for i, fault := range faults {
+		text := fault.Error()
+		if i > 0 {
+			text = "; " + text
+		}
+		if list.Len()+len(text) > room {
+			if i == 0 {
+				list.WriteString(bounded(text[:min(len(text), room)]))
+				i++
+			}
+			if left := len(faults) - i; left > 0 {
+				fmt.Fprintf(&list, "; and %d more", left)
+			}
+			break
+		}
+		list.WriteString(text)
+	}
+	return strings.ToValidUTF8(list.String(), "")
+}
+
+// bounded cuts a text to what a condition may say.
+func bounded(text string) string {
+	const cut = " ..."
+	if len(text) > maxMessageBytes-len(cut) {
+		text = text[:maxMessageBytes-len(cut)] + cut
+	}
+	return strings.ToValidUTF8(text, "")
+}
