@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"errors"
-	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -45,6 +44,6 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 		m.follow(id)
 		writes.changed()
 	})
-	c.Extra.Handlers = with(c.Extra.Handlers, metricsPath, http.Handler(m.handler()))
+	c.Extra.Handlers = with(c.Extra.Handlers, metricsPath, m.handler())
 	return m, nil
 }

@@ -14,7 +14,7 @@ import (
 // policySeries are the counters of one stored policy. All of them are there from
 // the beginning, so that the first error is an increase.
 type policySeries struct {
-	outcomes [gravities]basemetrics.CounterMetric // nil for unmatched
+	outcomes [gravities]basemetrics.CounterMetric
 	failures basemetrics.CounterMetric
 	failOpen basemetrics.CounterMetric
 	duration basemetrics.ObserverMetric // of the dialect
@@ -64,9 +64,8 @@ func (m *serverMetrics) newSeries(id policy.ID) *policySeries {
 		failOpen: m.failOpen.WithLabelValues(dialect, id.Kind, name),
 		duration: m.evaluationDuration.WithLabelValues(dialect),
 	}
-	labels := outcomeLabels()
-	for outcome := skipped; outcome < gravities; outcome++ {
-		series.outcomes[outcome] = m.evaluations.WithLabelValues(dialect, id.Kind, name, labels[outcome])
+	for outcome, label := range outcomeLabels() {
+		series.outcomes[outcome] = m.evaluations.WithLabelValues(dialect, id.Kind, name, label)
 	}
 	return series
 }

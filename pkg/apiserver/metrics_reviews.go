@@ -35,9 +35,9 @@ const (
 )
 
 // Judged implements plugin.Observer. A match condition that is false is an
-// evaluation, as it costs one: it counts as skipped. What does not match at all is
-// not in the verdict on a review, and an evaluation that only writes audit
-// annotations is not in it either; they are not counted.
+// evaluation, as it costs one: it counts as not matched. Policies that are not
+// about the request at all are not in the verdict on a review, and an evaluation
+// that only writes audit annotations is not in it either; they are not counted.
 func (m *serverMetrics) Judged(v *verdict.Verdict) {
 	for rest := v.Evaluations; len(rest) > 0; {
 		n := length(rest)
@@ -90,9 +90,6 @@ func (m *serverMetrics) evaluated(steps []verdict.Evaluation) {
 			}
 		}
 	}
-	if gravest == unmatched {
-		return
-	}
 	series.outcomes[gravest].Inc()
 	if failures > 0 {
 		series.failures.Inc()
@@ -141,9 +138,9 @@ func gravityOf(outcome verdict.Outcome) gravity {
 }
 
 // outcomeLabels are the values of the label outcome by gravity: the outcomes of
-// the evaluations of a preview in lower case. What is unmatched has none.
+// the evaluations of a preview in lower case.
 func outcomeLabels() [gravities]string {
-	return [gravities]string{skipped: "skipped", allowed: "allowed", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
+	return [gravities]string{unmatched: "notmatched", skipped: "skipped", allowed: "allowed", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
 }
 
 // timedJudge measures how long reviews take.

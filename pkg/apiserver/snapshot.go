@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
@@ -26,6 +26,13 @@ import (
 // snapshotProbePeriod is how often the policies in force are compared with what
 // is stored. As long as nothing is written, that is one small read of etcd.
 const snapshotProbePeriod = time.Second
+
+// A probe waits so long, and looks so often, until what has just been written is
+// in force.
+const (
+	snapshotPatience   = time.Second
+	snapshotPollPeriod = 20 * time.Millisecond
+)
 
 // Snapshot knows how old the policies in force may be: when they were last known
 // to be all that was stored. It also says in the log when etcd is gone and when
@@ -110,37 +117,71 @@ func (s *Snapshot) report(ctx context.Context, err error) {
 	s.gone = err != nil
 }
 
-// inForce returns what is stored of a kind, or an error unless all of it, as it
-// was at a point in the history, is in force, and what was there before and is
-// not any more, is not.
+// inForce returns what is held of a kind once all that was stored at a point in
+// the history is in force, and what was there before and is not any more, is not.
+// It waits a little for that: changes may come all the time.
 func (s *Snapshot) inForce(ctx context.Context, kind heldKind, now historyMark, before versions) (versions, error) {
-	held, heard, err := kind.mirror.held()
+	ctx, cancel := context.WithTimeout(ctx, snapshotPatience)
+	defer cancel()
+	held, err := s.heard(ctx, kind, now)
 	if err != nil {
 		return nil, err
 	}
-	if now.epoch != s.last.epoch || s.last.revision == 0 || heard < now.revision {
-		stored, err := s.stored(ctx, kind, now)
-		if err != nil {
-			return nil, err
+	exact := now.epoch != s.last.epoch // versions of different epochs have no order
+	var missing cache.ObjectName
+	err = wait.PollUntilContextCancel(ctx, snapshotPollPeriod, true, func(context.Context) (bool, error) {
+		for name, version := range held {
+			if got, ok := kind.inForce(name); !isAtLeast(got, version, exact) && (ok || kind.mirror.holds(name)) {
+				missing = name
+				return false, nil
+			}
 		}
-		if !maps.Equal(held, stored) {
-			return nil, errors.New("not all changes have been heard of")
+		for name := range before {
+			if _, ok := kind.inForce(name); ok && !kind.mirror.holds(name) {
+				missing = name
+				return false, nil
+			}
 		}
-	}
-	for name, version := range held {
-		if got, ok := kind.inForce(name); !ok || got != version {
-			return nil, fmt.Errorf("%s is not compiled", name)
-		}
-	}
-	for name := range before {
-		if _, stored := held[name]; stored {
-			continue
-		}
-		if _, ok := kind.inForce(name); ok {
-			return nil, fmt.Errorf("%s is still in force", name)
-		}
+		return true, nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("the last change of %s: %w", missing, err)
 	}
 	return held, nil
+}
+
+// heard returns what is held of a kind once that includes all changes up to a
+// point in the history.
+func (s *Snapshot) heard(ctx context.Context, kind heldKind, now historyMark) (held versions, err error) {
+	var stored versions
+	err = wait.PollUntilContextCancel(ctx, snapshotPollPeriod, true, func(ctx context.Context) (bool, error) {
+		var revision int64
+		if held, revision, err = kind.mirror.held(); err != nil {
+			return false, err
+		}
+		if now.epoch == s.last.epoch && s.last.revision > 0 && revision >= now.revision {
+			return true, nil
+		}
+		if stored == nil {
+			if stored, err = s.stored(ctx, kind, now); err != nil {
+				return false, err
+			}
+		}
+		return maps.Equal(held, stored), nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("not all changes are heard of: %w", err)
+	}
+	return held, nil
+}
+
+// isAtLeast compares resource versions. Nothing is at least anything.
+func isAtLeast(got, want string, exact bool) bool {
+	if got == want || exact {
+		return got == want
+	}
+	order, err := resourceversion.CompareResourceVersion(got, want)
+	return err == nil && order > 0
 }
 
 // stored lists a kind as it is stored.

@@ -77,6 +77,7 @@ func TestSnapshotInForce(t *testing.T) {
 		{name: "a deletion not heard of", now: historyMark{revision: 9}, held: versions{a: "7"}, inForce: versions{a: "7"}, wrong: true},
 		{name: "heard of later ones", last: confirmed, now: historyMark{revision: 9}, held: versions{a: "12"}, inForce: versions{a: "12"}, heard: "12"},
 		{name: "not compiled", now: historyMark{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, inForce: versions{a: "6"}, wrong: true},
+		{name: "changed since", last: confirmed, now: historyMark{revision: 9}, held: versions{a: "8"}, inForce: versions{a: "12"}, heard: "9"},
 		{name: "not in force", now: historyMark{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, wrong: true},
 		{name: "deleted", last: confirmed, now: historyMark{revision: 9}, before: versions{a: "4"}},
 		{name: "deleted and in force", last: confirmed, now: historyMark{revision: 9}, before: versions{a: "4"}, inForce: versions{a: "4"}, wrong: true},

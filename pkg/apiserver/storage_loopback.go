@@ -39,7 +39,7 @@ func (t patientTransport) RoundTrip(request *http.Request) (*http.Response, erro
 		case <-request.Context().Done():
 			return response, nil
 		case <-time.After(loopbackRetryPeriod):
-			response.Body.Close() //nolint:errcheck // nothing is expected from it
+			_ = response.Body.Close() // nothing is expected from it
 		}
 	}
 }

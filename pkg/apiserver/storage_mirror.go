@@ -21,7 +21,7 @@ import (
 
 const (
 	mirrorBaseDelay = 100 * time.Millisecond
-	mirrorMaxDelay  = time.Second
+	mirrorMaxDelay  = 500 * time.Millisecond
 )
 
 // mirror holds what is stored of one kind, as the API of this server serves it. It
@@ -89,6 +89,14 @@ func (m *mirror) held() (held versions, revision int64, err error) {
 		held[name] = accessor.GetResourceVersion()
 	}
 	return held, m.revision, nil
+}
+
+// holds says whether an object is there.
+func (m *mirror) holds(name cache.ObjectName) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, ok := m.objects[name]
+	return ok
 }
 
 // Add is called by the reflector, as is all that follows, in the order of events.

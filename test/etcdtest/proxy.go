@@ -55,7 +55,7 @@ func (p *proxy) refuse() {
 	p.listener.Close()
 	p.listener = nil
 	for connection := range p.connections {
-		connection.Close()
+		_ = connection.Close()
 	}
 }
 
@@ -89,20 +89,20 @@ func (p *proxy) accept(listener net.Listener) {
 }
 
 func (p *proxy) serve(client net.Conn) {
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	p.wait()
 	server, err := net.Dial("tcp", p.target) //nolint:noctx // it is local
 	if err != nil {
 		return
 	}
-	defer server.Close()
+	defer func() { _ = server.Close() }()
 	if !p.track(client, server) {
 		return
 	}
 	defer p.forget(client, server)
 	go func() {
 		p.copy(server, client)
-		server.Close()
+		_ = server.Close()
 	}()
 	p.copy(client, server)
 }

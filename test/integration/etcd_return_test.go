@@ -76,7 +76,8 @@ func TestEtcdRestored(t *testing.T) {
 	t.Logf("in step with the copy after %s", time.Since(began))
 	e.putDirectly(t, "elsewhere")
 	e.wantInStep(t, "elsewhere", "added-later")
-	for range events.ResultChan() { //nolint:revive // until it ends: it could not be continued
+	for range events.ResultChan() {
+		continue // until it ends: it could not go on
 	}
 }
 

@@ -58,7 +58,7 @@ func (r *run) whyNot(ctx context.Context, step verdict.Step, criteria *match.Cri
 	case err != nil:
 		reason = err.Error()
 	case reason == "":
-		reason = "the index has left the policy out, though its criteria apply: report this as a fault of the server"
+		reason = "the criteria apply, and yet they did not: the cluster has changed meanwhile, or the index of policies is at fault"
 	}
 	return r.unmatched(step, reason)
 }

@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +48,11 @@ type row struct {
 	matched, other string
 	// sees is part of what the user is told.
 	sees string
+	// as changes who asks.
+	as func(t *testing.T, w *world) *http.Client
+	// test names the package and the test of a fault that is brought about
+	// elsewhere.
+	test string
 }
 
 const configMaps = "  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}]}\n"
@@ -116,7 +123,11 @@ func TestFaults(t *testing.T) {
 			if r.do != nil {
 				r.do(t, w)
 			}
-			got := w.post(t, w.http, reviewPath+r.path, strings.NewReader(string(r.matching(t))))
+			client := w.http
+			if r.as != nil {
+				client = r.as(t, w)
+			}
+			got := w.post(t, client, reviewPath+r.path, strings.NewReader(string(r.matching(t))))
 			if want := orAllowed(r.matched); got.String() != want {
 				t.Errorf("a request that the policy matches: %s, want %s; the answer: %+v", got, want, got)
 			}
@@ -131,7 +142,45 @@ func TestFaults(t *testing.T) {
 	if len(all) < 30 {
 		t.Errorf("the table has %d rows, want 30 at least", len(all))
 	}
-	comparePage(t, all)
+	for _, r := range elsewhere() {
+		checkTest(t, r.test)
+	}
+	comparePage(t, append(all, elsewhere()...))
+}
+
+// TestBodiesOfStrangersAreNotRead: who may not ask is told so while the body has
+// not even begun.
+func TestBodiesOfStrangersAreNotRead(t *testing.T) {
+	w := newWorld(t)
+	for want, as := range map[int]func(*testing.T, *world) *http.Client{
+		http.StatusForbidden: anonymous, http.StatusUnauthorized: stranger,
+	} {
+		body, never := io.Pipe()
+		if got := w.post(t, as(t, w), reviewPath, body); got.http != want {
+			t.Errorf("got %s, want HTTP %d", got, want)
+		}
+		never.Close()
+	}
+}
+
+// checkTest fails when there is no such test: "package/path TestName".
+func checkTest(t *testing.T, test string) {
+	t.Helper()
+	dir, name, _ := strings.Cut(test, " ")
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		code, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(code), "func "+name+"(") {
+			return
+		}
+	}
+	t.Errorf("there is no test %s in %s", name, dir)
 }
 
 func orAllowed(text string) string {
@@ -164,7 +213,11 @@ func comparePage(t *testing.T, all []row) {
 				sees = "`` " + strings.ReplaceAll(r.sees, "|", `\|`) + " ``"
 			}
 		}
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", i+1, r.fault, orAllowed(r.matched), orAllowed(r.other), sees)
+		where := ""
+		if r.test != "" {
+			where = " (" + r.test + ")"
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s |\n", i+1, r.fault+where, orAllowed(r.matched), orAllowed(r.other), sees)
 	}
 	if *update {
 		if err := os.WriteFile(page, []byte(b.String()), 0o600); err != nil {
@@ -184,8 +237,8 @@ func comparePage(t *testing.T, all []row) {
 const pageHead = `# When something goes wrong
 
 What happens to requests that a policy matches, to all other requests, and what the user is told, fault by fault.
-Each row is a test that runs against a real server ([test/integration/faults](../test/integration/faults)), and this
-page is written by it. In the rows about a policy, the policy is named p, its binding too.
+Each row is a test. Those that name none run against a real server ([test/integration/faults](../test/integration/faults)),
+and this page is written by them. In the rows about a policy, the policy is named p, its binding too.
 
 | # | Fault | Requests that the policy matches | Other requests | What the user is told |
 |---|---|---|---|---|

@@ -30,7 +30,7 @@ metadata: {name: test, labels: {environment: test}}
 
 func rows() []row {
 	var all []row
-	for _, part := range [][]row{expressionRows(), bindingRows(), matchRows(), waysAroundRows(), bodyRows()} {
+	for _, part := range [][]row{expressionRows(), bindingRows(), matchRows(), storedRows(), waysAroundRows(), bodyRows(), callerRows()} {
 		all = append(all, part...)
 	}
 	return all
@@ -119,6 +119,53 @@ func matchRows() []row {
 			request: `{"namespace": "", "kind": {"group": "authentication.k8s.io", "version": "v1", "kind": "TokenReview"}, "resource": {"group": "authentication.k8s.io", "version": "v1", "resource": "tokenreviews"}}`,
 			other:   denied,
 		},
+	}
+}
+
+// storedRows are about what is in etcd, written there by something else: the
+// policy p itself is left out, and its value put in its place.
+func storedRows() []row {
+	const (
+		head    = `{"kind":"ValidatingAdmissionPolicy","apiVersion":"policy.portcullis.dev/v1alpha1","metadata":{"name":"p","uid":"u","generation":1},"spec":{`
+		matches = `"matchConstraints":{"matchPolicy":"Equivalent","namespaceSelector":{},"objectSelector":{},"resourceRules":[{"apiGroups":[""],"apiVersions":["v1"],"operations":["CREATE"],"resources":["configmaps"],"scope":"*"}]}`
+		faulty  = head + `"failurePolicy":"Fail",` + matches + `,"validations":[{"expression":"object.("}]}}`
+		unread  = head + `"failurePolicy":"Fail",` + matches + `,"validations":"none"}}`
+		ignored = `"failurePolicy":"Ignore"`
+		decode  = p + "the stored object cannot be decoded"
+		policy  = "validatingadmissionpolicies/p"
+		bound   = "validatingadmissionpolicybindings/p"
+	)
+	ignore := func(value string) string { return strings.Replace(value, `"failurePolicy":"Fail"`, ignored, 1) }
+	return []row{
+		{fault: "a stored policy does not compile, failurePolicy Fail", spec: denyAll, do: overwrite(policy, faulty), matched: denied, sees: p + "compilation error"},
+		{fault: "a stored policy does not compile, failurePolicy Ignore", spec: denyAll, do: overwrite(policy, ignore(faulty))},
+		{fault: "a stored policy cannot be decoded, what it matches can, failurePolicy Fail", spec: denyAll, do: overwrite(policy, unread), matched: denied, sees: decode},
+		{fault: "a stored policy cannot be decoded, what it matches can, failurePolicy Ignore", spec: denyAll, do: overwrite(policy, ignore(unread))},
+		{fault: "a stored policy is garbage: all requests follow Fail", spec: denyAll, do: overwrite(policy, "\x00\x01garbage"), matched: denied, other: denied, sees: decode},
+		{fault: "a stored policy is cut off", spec: denyAll, do: overwrite(policy, unread[:len(unread)-20]), matched: denied, sees: decode},
+		{fault: "a stored policy is of a version that nobody knows", spec: denyAll, do: overwrite(policy, strings.Replace(unread, "v1alpha1", "v9", 1)), matched: denied, sees: decode},
+		{fault: "a stored binding is garbage: it binds every policy, with Deny", spec: denyAll, binding: "  validationActions: [Audit]\n", do: overwrite(bound, "garbage"), matched: denied, sees: "ValidatingAdmissionPolicy 'p' with binding 'p' denied request: refused"},
+	}
+}
+
+// callerRows are about who asks.
+func callerRows() []row {
+	return []row{
+		{fault: "a caller without credentials; the body is not read", spec: denyAll, as: anonymous, matched: "HTTP 403", sees: "cannot post path"},
+		{fault: "a caller with a token that nobody knows", spec: denyAll, as: stranger, matched: "HTTP 401", sees: "Unauthorized"},
+		{fault: "a caller who says in a header that he is somebody else", spec: denyAll, as: impostor, matched: "HTTP 403", sees: "cannot post path"},
+	}
+}
+
+// elsewhere are faults that need more than a request to a running server. Their
+// tests are named.
+func elsewhere() []row {
+	return []row{
+		{fault: "a policy panics, failurePolicy Fail", matched: denied, sees: "the policy panicked", test: "pkg/admission/chain TestRunOrderAndContainment"},
+		{fault: "a policy panics, failurePolicy Ignore", test: "pkg/admission/chain TestRunOrderAndContainment"},
+		{fault: "policies, bindings and params multiply to too many evaluations", matched: "HTTP 503", sees: "bind fewer params", test: "pkg/admission/chain TestTooManyEvaluations"},
+		{fault: "the time ends while the last policy judges, failurePolicy Ignore", matched: "HTTP 503", sees: "the time for judging the request has ended", test: "pkg/admission/chain TestTimeEndsInTheLastPolicy"},
+		{fault: "the server has not read all policies yet", matched: "HTTP 503", other: "HTTP 503", sees: "not yet ready to handle request", test: "pkg/admission/chain TestNotReadyIsAnError"},
 	}
 }
 

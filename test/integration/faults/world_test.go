@@ -102,18 +102,18 @@ func (w *world) settle(t *testing.T) {
 	w.marks++
 	name := fmt.Sprintf("zz-mark-%d", w.marks)
 	w.apply(t, policyManifest(name, `  matchConstraints: {resourceRules: [{apiGroups: [marks.example.com], apiVersions: [v1], operations: [CREATE], resources: [marks]}]}
-  validations: [{expression: "false", message: `+name+"}]\n"))
+  validations: [{expression: "object.metadata.name != '`+name+`'", message: `+name+"}]\n"))
 	w.apply(t, bindingManifest(name, ""))
 	request := map[string]any{
 		"kind":     map[string]any{"group": "marks.example.com", "version": "v1", "kind": "Mark"},
 		"resource": map[string]any{"group": "marks.example.com", "version": "v1", "resource": "marks"},
-		"object":   map[string]any{"apiVersion": "marks.example.com/v1", "kind": "Mark", "metadata": map[string]any{"name": "m"}},
-		"uid":      "mark", "operation": "CREATE", "name": "m",
+		"object":   map[string]any{"apiVersion": "marks.example.com/v1", "kind": "Mark", "metadata": map[string]any{"name": name}},
+		"uid":      "mark", "operation": "CREATE", "name": name,
 	}
 	var last reply
 	err := wait.PollUntilContextTimeout(t.Context(), askAgain, patience, true, func(context.Context) (bool, error) {
 		last = w.review(t, review(t, request))
-		return strings.Contains(last.message, name), nil
+		return strings.Contains(strings.Join(last.causes, "\n"), name), nil
 	})
 	if err != nil {
 		t.Fatalf("the policies are not in force: %v; last answer: %+v", err, last)
@@ -146,6 +146,7 @@ type reply struct {
 	allowed  bool
 	code     int32
 	message  string
+	causes   []string
 	warnings []string
 	audited  map[string]string
 }
@@ -202,6 +203,11 @@ func (w *world) post(t *testing.T, client *http.Client, path string, body io.Rea
 	got.allowed, got.warnings, got.audited = reviewed.Response.Allowed, reviewed.Response.Warnings, reviewed.Response.AuditAnnotations
 	if result := reviewed.Response.Result; result != nil {
 		got.code, got.message = result.Code, result.Message
+		if result.Details != nil {
+			for _, cause := range result.Details.Causes {
+				got.causes = append(got.causes, cause.Message)
+			}
+		}
 	}
 	return got
 }

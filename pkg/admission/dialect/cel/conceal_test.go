@@ -35,7 +35,7 @@ func secret(name string) *unstructured.Unstructured {
 			"managedFields": []any{map[string]any{"fieldsV1": map[string]any{"f:data": map[string]any{"f:" + canaryKey: map[string]any{}}}}},
 		},
 		"data":       map[string]any{"password": encoded, canaryKey: encoded, "number": "MQ=="},
-		"stringData": map[string]any{"password": canary, canaryKey: canary},
+		"stringData": map[string]any{"password": canary, canaryKey: canary, "kind": canary},
 	}}
 }
 
@@ -66,7 +66,7 @@ func spilling() []string {
 		"ROOT['da' + 'ta']['password']", "ROOT.?data.?password", "ROOT.?stringData.password", "ROOT.stringData.password", "ROOT.stringData",
 		"ROOT.metadata", "ROOT.metadata.annotations", "ROOT.metadata.annotations['kubectl.kubernetes.io/last-applied-configuration']",
 		"ROOT['metadata']", "ROOT.metadata.managedFields", "ROOT.metadata.managedFields[0]", "ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData']",
-		"ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData'].password", "ROOT.data.map(k, k)", "ROOT.data.filter(k, k != '')", "[ROOT][0].data", "{'a': ROOT}['a'].data",
+		"ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData'].password", "ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData'].kind", "ROOT.data.map(k, k)", "ROOT.data.filter(k, k != '')", "[ROOT][0].data", "{'a': ROOT}['a'].data",
 		"(ROOT.kind == 'x' ? ROOT : ROOT).stringData.password", "(true ? ROOT.metadata : ROOT.data)", "ROOT.stringData.transformMap(k, v, v)", "optional.of(ROOT).?data",
 		"string(ROOT.stringData.password)", "bytes(ROOT.stringData.password)", "base64.decode(ROOT.data.password)", "ROOT.stringData.password.split('x')",
 		"ROOT.stringData.password + ''", "[ROOT.stringData.password]", "int(ROOT.stringData.password)", "duration(ROOT.stringData.password)", "quantity(ROOT.stringData.password)",

@@ -20,7 +20,7 @@ type printer struct {
 	source []rune
 }
 
-var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`) //nolint:gochecknoglobals // immutable
+var identifier = regexp.MustCompile(`^[_a-zA-Z][_a-zA-Z0-9]*$`)
 
 func (p printer) text(e ast.Expr) string {
 	switch e.Kind() {

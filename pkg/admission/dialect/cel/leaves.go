@@ -235,24 +235,28 @@ func pathOf(e ast.Expr, inner map[int64]bool) (path, bool) {
 		return path{}, false
 	}
 	p := path{root: root}
-	for constant := true; e.Kind() != ast.IdentKind; inner[e.ID()] = true {
-		var step string
-		var operand ast.Expr
-		if e.Kind() == ast.SelectKind {
-			step, operand, constant = e.AsSelect().FieldName(), e.AsSelect().Operand(), true
-		} else {
-			operand = e.AsCall().Args()[0]
-			step, constant = constantIndex(e.AsCall().Args()[1])
-		}
+	for e.Kind() != ast.IdentKind {
+		step, operand, constant := lastStep(e)
 		if constant {
 			p.steps = append(p.steps, step)
 		} else { // what follows it does not narrow what is read
-			p.steps = nil
+			_ = step
 		}
 		e = operand
+		inner[e.ID()] = true
 	}
 	slices.Reverse(p.steps)
 	return p, true
+}
+
+// lastStep splits the last selection or index from a chain.
+func lastStep(e ast.Expr) (step string, operand ast.Expr, constant bool) {
+	if e.Kind() == ast.SelectKind {
+		return e.AsSelect().FieldName(), e.AsSelect().Operand(), true
+	}
+	args := e.AsCall().Args()
+	step, constant = constantIndex(args[1])
+	return step, args[0], constant
 }
 
 func constantIndex(e ast.Expr) (string, bool) {
