@@ -82,12 +82,22 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 		Compiler: policies,
 	}
 	c.Extra.Virtual = with(c.Extra.Virtual, "admissionpreviews", rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(policies))))
+	c.hurryReviews()
 	c.Extra.Handlers = with(c.Extra.Handlers, ReviewPath, http.Handler(admissionreview.NewHandler(metrics.timed(judge), objects.View)))
 	c.Extra.Hooks = with(c.Extra.Hooks, "portcullis-follow-policies", follower.start)
 	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies))
 	c.Extra.Hooks = with(c.Extra.Hooks, "portcullis-follow-objects", followObjects(objects))
 	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", follower.ready))
 	return nil
+}
+
+// hurryReviews bounds the time that callers may take to send a review, outside
+// of all other filters.
+func (c *Config) hurryReviews() {
+	build := c.Generic.BuildHandlerChainFunc
+	c.Generic.BuildHandlerChainFunc = func(next http.Handler, generic *genericapiserver.Config) http.Handler {
+		return admissionreview.WithBodyTimeout(build(next, generic), ReviewPath)
+	}
 }
 
 // access is what previews ask about their callers.

@@ -4,6 +4,7 @@
 package app
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -47,6 +48,15 @@ func TestOptionsValidate(t *testing.T) {
 		{
 			name: "audit log limits", flags: []string{"--audit-log-maxage=-1", "--audit-log-maxbackup=-2", "--audit-log-maxsize=-3", "--audit-log-format=xml"},
 			want: `[--audit-log-maxage -1 is negative: use 0 for no limit, --audit-log-maxbackup -2 is negative: use 0 for no limit, --audit-log-maxsize -3 is negative: use 0 for no limit, --audit-log-format "xml" is not known: use one of legacy, json]`,
+		},
+		{name: "external etcd", flags: []string{"--etcd-servers=http://etcd-0:2379,http://etcd-1:2379", "--etcd-prefix=/registry"}},
+		{
+			name: "external etcd from an empty variable", flags: []string{"--etcd-servers="},
+			want: "--etcd-servers is empty: name the servers, or leave it out to use the etcd inside the process",
+		},
+		{
+			name: "prefix of the etcd inside", flags: []string{"--etcd-prefix=/registry"},
+			want: "--etcd-prefix is set without --etcd-servers: name the servers, or leave it out to use the etcd inside the process",
 		},
 		{name: "log format", flags: []string{"--logging-format=xml"}, want: `format: Invalid value: "xml": Unsupported log format`},
 	}
@@ -103,5 +113,24 @@ func TestAuditOptionsReachTheServer(t *testing.T) {
 	want := apiserver.AuditOptions{PolicyFile: "/audit.yaml", LogPath: "/audit.log", MaxAge: 1, MaxBackups: 2, MaxSize: 3, Format: "legacy"}
 	if options.Audit != want {
 		t.Errorf("got %+v, want %+v", options.Audit, want)
+	}
+}
+
+// TestEtcdOptionsReachTheServer pins the same of the flags of etcd.
+func TestEtcdOptionsReachTheServer(t *testing.T) {
+	options := NewOptions()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	options.AddFlags(flags)
+	if err := flags.Parse([]string{
+		"--etcd-servers=https://etcd-0:2379,https://etcd-1:2379", "--etcd-cafile=/ca", "--etcd-certfile=/cert", "--etcd-keyfile=/key", "--etcd-prefix=/p",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	got := options.standalone().Etcd
+	if !slices.Equal(got.ServerList, []string{"https://etcd-0:2379", "https://etcd-1:2379"}) || got.TrustedCAFile != "/ca" || got.CertFile != "/cert" || got.KeyFile != "/key" {
+		t.Errorf("got %+v", got)
+	}
+	if options.Etcd.Prefix != "/p" {
+		t.Errorf("got prefix %q, want /p", options.Etcd.Prefix)
 	}
 }

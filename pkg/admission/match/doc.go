@@ -4,7 +4,7 @@
 // Package match answers one question: does this policy apply to this request?
 // Criteria is the compiled form of matchConstraints and matchResources, Index
 // finds the few policies that may apply among many, and Exempt names the
-// requests that no policy judges.
+// requests that no policy judges. WhyNot says in words why the answer is no.
 //
 // It decides as kube-apiserver does for ValidatingAdmissionPolicy, errors
 // included: see k8s.io/apiserver/pkg/admission/plugin/policy/matching. It does

@@ -120,7 +120,7 @@ func TestWhyNot(t *testing.T) {
 func TestWhyNotAgrees(t *testing.T) {
 	w := newWorld()
 	reasons := map[string]int{}
-	for seed := range uint64(100_000) {
+	for seed := range uint64(30_000) {
 		g := fromSeed(seed)
 		req, resources := g.request(), g.resources()
 		criteria := match.Compile(resources)

@@ -99,7 +99,8 @@ type Input struct {
 	Param *unstructured.Unstructured
 	View  cluster.View
 	// Explain is nil unless someone asks how the policy comes to its findings:
-	// each finding then has a trace. It never changes what is found.
+	// those about a rule then have a trace, as far as there is room. It never
+	// changes what is found.
 	Explain *Explain
 }
 

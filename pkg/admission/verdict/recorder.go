@@ -16,37 +16,63 @@ var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d eval
 const (
 	maxSteps     = 50_000
 	maxTextBytes = 32 << 20 // of messages and expressions, which a preview repeats in its answer
-	// maxUnmatched bounds the steps that say why a policy does not match. They
-	// explain and decide nothing, so further ones are counted and left out.
-	maxUnmatched = 5_000
+	// maxUnmatched bounds the steps that say why a policy does not match, and
+	// maxReasonBytes their texts. They explain and decide nothing, so further ones
+	// are counted and left out.
+	maxUnmatched   = 5_000
+	maxReasonBytes = 8 << 20
+	// maxValueBytes bounds the values of all traces. Further ones are left out.
+	maxValueBytes = 16 << 20
 )
 
 // Recorder collects the steps of one request from everything that judges it,
 // so that all are heard and Fold decides once. It is not safe for concurrent
 // use: what judges a request does so one after the other.
 type Recorder struct {
-	steps     []Step
-	bytes     int // of the texts of steps
-	unmatched int
+	steps []Step
+	bytes int // of the texts of steps that decide
+	// unmatched is the number of steps that say why a policy does not match, and
+	// unlisted that of those that are left out.
+	unmatched, unlisted int
+	reasonBytes         int // of the texts of unmatched steps
+	valueBytes          int
 }
 
 // Add records a step. It fails with ErrTooManyEvaluations; the request must then
 // not be admitted.
 func (r *Recorder) Add(step Step) error {
 	finding := &step.Finding
+	size := len(finding.Message) + len(finding.Expression) + len(finding.Value)
 	if finding.Kind == NotMatched {
-		if r.unmatched++; r.unmatched > maxUnmatched {
+		if r.unmatched == maxUnmatched || r.reasonBytes+size > maxReasonBytes {
+			r.unlisted++
 			return nil
 		}
-		r.steps = append(r.steps, step)
-		return nil
+		r.unmatched++
+		r.reasonBytes += size
+	} else {
+		r.bytes += size
+		if len(r.steps)-r.unmatched == maxSteps || r.bytes > maxTextBytes {
+			return ErrTooManyEvaluations
+		}
 	}
-	r.bytes += len(finding.Message) + len(finding.Expression) + len(finding.Value)
-	if len(r.steps)-min(r.unmatched, maxUnmatched) == maxSteps || r.bytes > maxTextBytes {
-		return ErrTooManyEvaluations
-	}
+	r.boundValues(finding)
 	r.steps = append(r.steps, step)
 	return nil
+}
+
+func (r *Recorder) boundValues(finding *Finding) {
+	if finding.Trace == nil || len(finding.Trace.Values) == 0 {
+		return
+	}
+	for name, value := range finding.Trace.Values {
+		r.valueBytes += len(name) + len(value)
+	}
+	if r.valueBytes > maxValueBytes {
+		short := *finding.Trace
+		short.Values = nil
+		finding.Trace = &short
+	}
 }
 
 // Fold returns the verdict on what has been recorded.
@@ -55,7 +81,7 @@ func (r *Recorder) Fold() Verdict {
 		return Allow()
 	}
 	v := Fold(r.steps)
-	v.Unlisted = max(0, r.unmatched-maxUnmatched)
+	v.Unlisted = r.unlisted
 	return v
 }
 

@@ -4,6 +4,7 @@
 package verdict
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestRecorderOfContext(t *testing.T) {
 // left out and counted.
 func TestRecorderBounds(t *testing.T) {
 	pass := Step{Finding: Finding{Kind: Pass}}
-	unmatched := Step{Finding: Finding{Kind: NotMatched, Message: strings.Repeat("x", 1<<10)}}
+	unmatched := Step{Finding: Finding{Kind: NotMatched, Message: "x"}}
 	r := &Recorder{}
 	for range maxUnmatched + 7 {
 		if err := r.Add(unmatched); err != nil {
@@ -59,5 +60,39 @@ func TestRecorderBounds(t *testing.T) {
 	long.Finding.Message = "x"
 	if err := r.Add(long); !errors.Is(err, ErrTooManyEvaluations) {
 		t.Errorf("got error %v for one byte too many, want ErrTooManyEvaluations", err)
+	}
+}
+
+// TestRecorderBoundsExplanations: long reasons are left out and counted, and
+// values are left out, before anything fails.
+func TestRecorderBoundsExplanations(t *testing.T) {
+	r := &Recorder{}
+	for range 20 {
+		if err := r.Add(Step{Finding: Finding{Kind: NotMatched, Expression: strings.Repeat("x", maxReasonBytes/10)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value := json.RawMessage(`"` + strings.Repeat("x", maxValueBytes/10) + `"`)
+	for range 20 {
+		traced := &Trace{Cost: 1, Values: map[string]json.RawMessage{"object": value}}
+		if err := r.Add(Step{Finding: Finding{Kind: Pass, Trace: traced}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := r.Fold()
+	if v.Unlisted != 10 {
+		t.Errorf("got %d unlisted, want 10", v.Unlisted)
+	}
+	values := 0
+	for _, evaluation := range v.Evaluations {
+		if trace := evaluation.Finding.Trace; trace != nil {
+			values += len(trace.Values)
+			if trace.Cost != 1 {
+				t.Errorf("got cost %d without values, want 1", trace.Cost)
+			}
+		}
+	}
+	if values != 9 || len(v.Evaluations) != 30 {
+		t.Errorf("got %d values in %d evaluations, want 9 in 30", values, len(v.Evaluations))
 	}
 }

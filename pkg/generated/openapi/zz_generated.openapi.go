@@ -430,7 +430,7 @@ func schema_pkg_apis_policy_v1alpha1_Evaluation(ref common.ReferenceCallback) co
 					},
 					"values": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Values are what the parts of the expression were, by their text. Large values are cut; data of a Secret that the caller may not get is concealed.",
+							Description: "Values are what the parts of the expression were that it looked at, by their text. Parts behind a decided && or || are not among them. Objects with one key say what is no plain value: {\"error\": ...} a part that cannot be evaluated, {\"absent\": true} an optional without a value, {\"concealed\": ...} data of a Secret that the caller may not get, {\"type\": ...} what is no JSON. Large values are cut: a text says its length, and \"...\": \"12 more\" stands for what did not fit.",
 							Type:        []string{"object"},
 							AdditionalProperties: &spec.SchemaOrBool{
 								Allows: true,

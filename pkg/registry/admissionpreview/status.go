@@ -55,8 +55,11 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 
 		DurationMicroseconds: in.Took.Microseconds(),
 	}
-	if in.Outcome == verdict.Unmatched || in.Outcome == verdict.Skipped {
+	switch {
+	case in.Outcome == verdict.Unmatched || in.Outcome == verdict.Skipped:
 		out.WhyNot, out.Message = out.Message, ""
+	case in.Outcome == verdict.Failed && in.OnError == verdict.Ignore:
+		out.WhyNot = "failurePolicy Ignore: the error does not count"
 	}
 	if trace := in.Finding.Trace; trace != nil {
 		out.Cost = int64(min(trace.Cost, math.MaxInt64)) //nolint:gosec // it fits

@@ -50,7 +50,8 @@ type Judge interface {
 
 // Handler answers POSTed AdmissionReviews of admission.k8s.io/v1. It expects
 // that callers have been authenticated and authorized. It is safe for
-// concurrent use.
+// concurrent use. How long a caller may take to send a body is for
+// WithBodyTimeout to bound.
 type Handler struct {
 	judge Judge
 	view  func() cluster.View
@@ -110,10 +111,7 @@ func weight(contentLength int64) int64 {
 
 // read returns the body, or answers why it cannot be read.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	connection := http.NewResponseController(w)
-	_ = connection.SetReadDeadline(time.Now().Add(bodyTimeout)) // where the writer knows no deadlines, the request has one
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
-	_ = connection.SetReadDeadline(time.Time{})
 	if err == nil {
 		return body, true
 	}

@@ -4,7 +4,9 @@
 // Package cel is the dialect of ValidatingAdmissionPolicy and
 // ValidatingAdmissionPolicyBinding: CEL expressions, compiled and evaluated by
 // the exported parts of k8s.io/apiserver, so that what they mean is what they
-// mean in kube-apiserver.
+// mean in kube-apiserver. Where an explanation is asked for, a tracer evaluates
+// the same expressions once more, to see what their parts were; it has no part in
+// what is found.
 //
 // It does not apply failurePolicy or validationActions, and it does not check
 // what is written: pkg/apis/policy/validation does.

@@ -240,7 +240,7 @@ func pathOf(e ast.Expr, inner map[int64]bool) (path, bool) {
 		if constant {
 			p.steps = append(p.steps, step)
 		} else { // what follows it does not narrow what is read
-			_ = step
+			p.steps = nil
 		}
 		e = operand
 		inner[e.ID()] = true

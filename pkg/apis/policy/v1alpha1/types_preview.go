@@ -190,8 +190,13 @@ type Evaluation struct {
 	// Message is what the rule says about the request.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// Values are what the parts of the expression were, by their text. Large
-	// values are cut; data of a Secret that the caller may not get is concealed.
+	// Values are what the parts of the expression were that it looked at, by their
+	// text. Parts behind a decided && or || are not among them. Objects with one
+	// key say what is no plain value: {"error": ...} a part that cannot be
+	// evaluated, {"absent": true} an optional without a value, {"concealed": ...}
+	// data of a Secret that the caller may not get, {"type": ...} what is no JSON.
+	// Large values are cut: a text says its length, and "...": "12 more" stands for
+	// what did not fit.
 	// +optional
 	Values map[string]apiextensionsv1.JSON `json:"values,omitempty"`
 	// WhyNot is the first reason for which the policy has no part in the request.
