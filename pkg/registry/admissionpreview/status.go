@@ -62,7 +62,7 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 		out.WhyNot = "failurePolicy Ignore: the error does not count"
 	}
 	if trace := in.Finding.Trace; trace != nil {
-		out.Cost = int64(min(trace.Cost, math.MaxInt64)) //nolint:gosec // it fits
+		out.Cost = int64(min(trace.Cost, math.MaxInt64))
 		out.DurationMicroseconds = trace.Took.Microseconds()
 		out.Values = values(trace.Values)
 	}

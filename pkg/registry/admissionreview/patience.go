@@ -23,7 +23,7 @@ func withBodyTimeout(next http.Handler, path string, timeout time.Duration) http
 			return
 		}
 		connection := http.NewResponseController(w)
-		if err := connection.SetReadDeadline(time.Now().Add(timeout)); err == nil { //nolint:forbidigo // a deadline of the network
+		if err := connection.SetReadDeadline(time.Now().Add(timeout)); err == nil {
 			defer func() { _ = connection.SetReadDeadline(time.Time{}) }() // the connection may serve other requests
 		}
 		next.ServeHTTP(w, r)
