@@ -45,6 +45,14 @@ test-unit: ## Run the tests that start no server process, without the race detec
 fuzz: ## Run every fuzz target for FUZZTIME, 10s when not given.
 	hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: prove-etcd-outage
+prove-etcd-outage: ## Stop etcd for 60 s under 50 reviews a second, and count what goes wrong.
+	PORTCULLIS_ETCD_OUTAGE=60s go test -count=1 -v -run '^TestProveEtcdOutage$$' -timeout 10m ./test/process
+
+.PHONY: update-faults
+update-faults: ## Write docs/faults.md from the table of the tests, which verify it.
+	go test -count=1 ./test/integration/faults -update
+
 .PHONY: bench
 bench: ## Run every benchmark.
 	go test -run '^$$' -bench . -benchmem $(TEST_FLAGS) $(PACKAGES)
