@@ -49,6 +49,12 @@ type Trial struct {
 	// Candidates are laid over the stored policies: a candidate shadows what is
 	// stored with the same ID.
 	Candidates []*policy.Unit
+	// CandidateView is what candidate policies see instead of View, unless it is
+	// nil: nobody has granted them anything.
+	CandidateView cluster.View
+	// Stored is the set that judges as the stored policies; the current one when
+	// it is nil.
+	Stored *policy.Set
 	// Alone leaves the stored policies out.
 	Alone bool
 	// Explain makes every policy say what it found, and why it has no part in
@@ -65,17 +71,14 @@ type Question struct {
 	exempt  bool
 	explain *policy.Explain
 	clock   clock.PassiveClock
+
+	candidates    map[policy.ID]bool
+	candidateView cluster.View
 }
 
-// Ask returns the question whether the stored policies admit req. It fails with
-// ErrNotReady; the request must then not be admitted. Exempt requests can be
-// asked about even before the policies are complete: a cluster must always be
-// able to authenticate.
-func (c *Chain) Ask(req *request.Request, view cluster.View) (*Question, error) {
-	return c.Try(Trial{Request: req, View: view})
-}
-
-// Try returns the question of a trial. It fails as Ask does.
+// Try returns the question of a trial. It fails with ErrNotReady; the request
+// must then not be admitted. Exempt requests can be asked about even before the
+// policies are complete: a cluster must always be able to authenticate.
 func (c *Chain) Try(trial Trial) (*Question, error) {
 	q := &Question{
 		request: trial.Request, view: trial.View, explain: trial.Explain,
@@ -85,26 +88,52 @@ func (c *Chain) Try(trial Trial) (*Question, error) {
 		return q, nil
 	}
 	q.set = &policy.Set{}
-	if !trial.Alone {
+	switch {
+	case trial.Alone:
+	case trial.Stored != nil:
+		q.set = trial.Stored
+	default:
 		if q.set = c.current(); q.set == nil {
 			return nil, ErrNotReady
 		}
 	}
 	if len(trial.Candidates) > 0 {
 		q.set = q.set.Edit(nil, trial.Candidates)
+		q.see(trial)
 	}
 	return q, nil
 }
 
-// Run judges a trial with the policies of all kinds and returns the verdict. It
-// fails as Try and Question.Judge do; a caller must then not admit the request.
-func (c *Chain) Run(ctx context.Context, trial Trial) (verdict.Verdict, error) {
+// see notes what the candidates of a trial may see.
+func (q *Question) see(trial Trial) {
+	if trial.CandidateView == nil {
+		return
+	}
+	q.candidateView = trial.CandidateView
+	q.candidates = make(map[policy.ID]bool, len(trial.Candidates))
+	for _, unit := range trial.Candidates {
+		q.candidates[unit.ID] = true
+	}
+}
+
+// viewOf returns what a policy sees of the cluster.
+func (q *Question) viewOf(id policy.ID) cluster.View {
+	if q.candidates[id] {
+		return q.candidateView
+	}
+	return q.view
+}
+
+// Run judges a trial with the policies of the given kinds, or of all, and
+// returns the verdict. It fails as Try and Question.Judge do; a caller must then
+// not admit the request.
+func (c *Chain) Run(ctx context.Context, trial Trial, kinds ...string) (verdict.Verdict, error) {
 	q, err := c.Try(trial)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
 	recorder := &verdict.Recorder{}
-	if err := q.Judge(ctx, nil, recorder); err != nil {
+	if err := q.Judge(ctx, kinds, recorder); err != nil {
 		return verdict.Verdict{}, err
 	}
 	return recorder.Fold(), nil

@@ -53,6 +53,9 @@ func (r *run) whyNot(ctx context.Context, step verdict.Step, criteria *match.Cri
 	if r.explain == nil {
 		return nil
 	}
+	if !r.recorder.ListsUnmatched() {
+		return r.unmatched(step, "") // counted
+	}
 	reason, err := r.reason(ctx, step, criteria)
 	switch {
 	case err != nil:
@@ -78,6 +81,9 @@ func (r *run) unmatched(step verdict.Step, reason string) error {
 func (r *run) withoutParams(step verdict.Step) error {
 	if r.explain == nil {
 		return nil
+	}
+	if !r.recorder.ListsUnmatched() {
+		return nil // it decides nothing
 	}
 	step.Finding = verdict.Finding{Kind: verdict.Skip, Message: "no params found, which the binding allows with the parameterNotFoundAction Allow"}
 	return r.recorder.Add(step)

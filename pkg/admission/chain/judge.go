@@ -73,7 +73,7 @@ func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
 	if !ok {
 		return r.whyNot(ctx, step, unit.Policy.Criteria)
 	}
-	in := policy.Input{Request: r.request, Matched: matched, View: r.view, Explain: r.explain}
+	in := policy.Input{Request: r.request, Matched: matched, View: r.viewOf(unit.ID), Explain: r.explain}
 	if !unit.Policy.NeedsBinding {
 		return r.evaluate(ctx, step, unit.Policy.Program, in)
 	}

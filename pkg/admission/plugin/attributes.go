@@ -6,7 +6,6 @@ package plugin
 import (
 	"fmt"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,19 +23,7 @@ type attributes struct {
 }
 
 func newAttributes(req *request.Request, question *chain.Question) *attributes {
-	return &attributes{
-		Attributes: admission.NewAttributesRecord(orNil(req.Object), orNil(req.OldObject), req.RequestKind, req.Namespace, req.Name,
-			req.RequestResource, req.RequestSubResource, req.Operation, orNil(req.Options), req.DryRun, req.User),
-		question: question,
-	}
-}
-
-// orNil avoids a typed nil.
-func orNil(obj *unstructured.Unstructured) runtime.Object {
-	if obj == nil {
-		return nil
-	}
-	return obj
+	return &attributes{Attributes: req.Attributes(), question: question}
 }
 
 // fromAttributes returns the request that another API server asks about, in the
@@ -87,21 +74,4 @@ func operationOptions(a admission.Attributes) (*unstructured.Unstructured, error
 		return nil, nil //nolint:nilnil // no options, and that is no error
 	}
 	return admission.ConvertObjectToUnstructured(a.GetOperationOptions())
-}
-
-// displayName is the name that a denial shows, as extractResourceName of
-// k8s.io/apiserver/pkg/admission derives it.
-func displayName(a admission.Attributes) string {
-	if name := a.GetName(); name != "" {
-		return name
-	}
-	if accessor, err := meta.Accessor(a.GetObject()); err == nil {
-		if name := accessor.GetName(); name != "" {
-			return name
-		}
-		if name := accessor.GetGenerateName(); name != "" {
-			return name
-		}
-	}
-	return "Unknown"
 }

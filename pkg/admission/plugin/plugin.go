@@ -54,43 +54,34 @@ func Register(plugins *admission.Plugins, dialects []policy.Dialect, judge *chai
 // operations they are about.
 func (p *Plugin) Handles(admission.Operation) bool { return true }
 
-// Validate implements admission.ValidationInterface. Where the context has a
-// verdict.Recorder, it records what the policies find and returns an error only
-// when they cannot be heard at all. Without one it decides alone: it passes on
-// warnings and audit annotations and returns the denial, as the plugins of
-// kube-apiserver do.
+// Validate implements admission.ValidationInterface. For a request of our doors
+// it records what the policies find in the verdict.Recorder of the context, and
+// returns an error only when they cannot be heard at all. For that of another
+// API server it decides alone: it passes on warnings and audit annotations and
+// returns the denial, as the plugins of kube-apiserver do.
 func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
-	if recorder := verdict.RecorderFrom(ctx); recorder != nil {
-		return p.record(ctx, a, o, recorder)
-	}
-	recorder := &verdict.Recorder{}
-	if err := p.record(ctx, a, o, recorder); err != nil {
-		return admission.NewForbidden(a, err)
-	}
-	return publish(ctx, a, recorder.Fold())
-}
-
-func (p *Plugin) record(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces, recorder *verdict.Recorder) error {
-	question, err := p.question(a, o)
-	if err != nil {
-		return err
-	}
-	return question.Judge(ctx, p.kinds, recorder)
-}
-
-func (p *Plugin) question(a admission.Attributes, o admission.ObjectInterfaces) (*chain.Question, error) {
 	if own, ok := a.(*attributes); ok {
-		return own.question, nil
+		if recorder := verdict.RecorderFrom(ctx); recorder != nil {
+			return own.question.Judge(ctx, p.kinds, recorder)
+		}
 	}
 	req, err := fromAttributes(a, o)
 	if err != nil {
-		return nil, err
+		return admission.NewForbidden(a, err)
 	}
-	return p.chain.Ask(req, p.view())
+	v, err := p.chain.Run(ctx, chain.Trial{Request: req, View: p.view()}, p.kinds...)
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	publish(ctx, a, v)
+	if status := v.ForbiddenStatus(a.GetResource().GroupResource(), req.DisplayName()); status != nil {
+		return &apierrors.StatusError{ErrStatus: *status}
+	}
+	return nil
 }
 
 // publish tells the client and the audit log what the verdict says to them.
-func publish(ctx context.Context, a admission.Attributes, v verdict.Verdict) error {
+func publish(ctx context.Context, a admission.Attributes, v verdict.Verdict) {
 	for _, text := range v.Warnings {
 		warning.AddWarning(ctx, "", text)
 	}
@@ -99,8 +90,4 @@ func publish(ctx context.Context, a admission.Attributes, v verdict.Verdict) err
 			klog.FromContext(ctx).Error(err, "An audit annotation is left out", "key", key)
 		}
 	}
-	if status := v.ForbiddenStatus(a.GetResource().GroupResource(), displayName(a)); status != nil {
-		return &apierrors.StatusError{ErrStatus: *status}
-	}
-	return nil
 }

@@ -16,8 +16,8 @@ var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d eval
 const (
 	maxSteps     = 50_000
 	maxTextBytes = 32 << 20 // of messages and expressions, which a preview repeats in its answer
-	// maxUnmatched bounds the steps that say why a policy does not match, and
-	// maxReasonBytes their texts. They explain and decide nothing, so further ones
+	// maxUnmatched bounds the steps that say why a policy has no part in the
+	// request (NotMatched and Skip), and maxReasonBytes their texts. They explain and decide nothing, so further ones
 	// are counted and left out.
 	maxUnmatched   = 5_000
 	maxReasonBytes = 8 << 20
@@ -31,11 +31,17 @@ const (
 type Recorder struct {
 	steps []Step
 	bytes int // of the texts of steps that decide
-	// unmatched is the number of steps that say why a policy does not match, and
+	// unmatched is the number of steps that say why a policy has no part, and
 	// unlisted that of those that are left out.
 	unmatched, unlisted int
 	reasonBytes         int // of the texts of unmatched steps
 	valueBytes          int
+}
+
+// ListsUnmatched says whether there is room for another step that says why a
+// policy has no part in the request: without room its reason need not be found.
+func (r *Recorder) ListsUnmatched() bool {
+	return r.unmatched < maxUnmatched && r.reasonBytes < maxReasonBytes
 }
 
 // Add records a step. It fails with ErrTooManyEvaluations; the request must then
@@ -43,7 +49,7 @@ type Recorder struct {
 func (r *Recorder) Add(step Step) error {
 	finding := &step.Finding
 	size := len(finding.Message) + len(finding.Expression) + len(finding.Value)
-	if finding.Kind == NotMatched {
+	if finding.Kind == NotMatched || finding.Kind == Skip {
 		if r.unmatched == maxUnmatched || r.reasonBytes+size > maxReasonBytes {
 			r.unlisted++
 			return nil

@@ -23,7 +23,7 @@ import (
 func status(req *request.Request, answer *verdict.Verdict) policyapi.AdmissionPreviewStatus {
 	out := policyapi.AdmissionPreviewStatus{
 		Allowed:          answer.Allowed,
-		Result:           answer.ForbiddenStatus(groupResource(req), displayName(req)),
+		Result:           answer.ForbiddenStatus(groupResource(req), req.DisplayName()),
 		Warnings:         headers(answer.Warnings),
 		AuditAnnotations: answer.AuditAnnotations,
 		Evaluations:      make([]policyapi.Evaluation, 0, len(answer.Evaluations)),
@@ -102,23 +102,6 @@ func outcome(in verdict.Outcome) policyapi.EvaluationOutcome {
 		return policyapi.OutcomeError
 	}
 	return policyapi.OutcomeError
-}
-
-// displayName is the name that a denial shows, as extractResourceName of
-// k8s.io/apiserver/pkg/admission derives it.
-func displayName(req *request.Request) string {
-	if req.Name != "" {
-		return req.Name
-	}
-	if req.Object != nil {
-		if name := req.Object.GetName(); name != "" {
-			return name
-		}
-		if name := req.Object.GetGenerateName(); name != "" {
-			return name
-		}
-	}
-	return "Unknown"
 }
 
 func groupResource(req *request.Request) schema.GroupResource {

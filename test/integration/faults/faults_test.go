@@ -16,7 +16,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/test/integration/harness"
 )
 
@@ -134,6 +136,9 @@ func TestFaults(t *testing.T) {
 			if told := got.told(); !strings.Contains(told, r.sees) {
 				t.Errorf("the user is told %q, want %q", told, r.sees)
 			}
+			if r.matched == "" && strings.Contains(r.fault, "Ignore") {
+				w.checkIgnored(t, r)
+			}
 			if other := w.review(t, another(t)); other.String() != orAllowed(r.other) {
 				t.Errorf("another request: %s, want %s; the answer: %+v", other, orAllowed(r.other), other)
 			}
@@ -181,6 +186,29 @@ func checkTest(t *testing.T, test string) {
 		}
 	}
 	t.Errorf("there is no test %s in %s", name, dir)
+}
+
+// checkIgnored fails when the request was admitted for another reason than that
+// the failurePolicy ignores the fault.
+func (w *world) checkIgnored(t *testing.T, r *row) {
+	t.Helper()
+	var asked struct {
+		Request v1alpha1.PreviewRequest `json:"request"`
+	}
+	if err := json.Unmarshal(r.matching(t), &asked); err != nil {
+		t.Fatal(err)
+	}
+	preview := &v1alpha1.AdmissionPreview{Spec: v1alpha1.AdmissionPreviewSpec{Request: &asked.Request}}
+	answer, err := w.client.AdmissionPreviews().Create(t.Context(), preview, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, evaluation := range answer.Status.Evaluations {
+		if evaluation.Policy.Name == "p" && evaluation.Outcome == v1alpha1.OutcomeError && strings.HasPrefix(evaluation.WhyNot, "failurePolicy Ignore") {
+			return
+		}
+	}
+	t.Errorf("no error was ignored: %+v", answer.Status.Evaluations)
 }
 
 func orAllowed(text string) string {
@@ -237,8 +265,8 @@ func comparePage(t *testing.T, all []row) {
 const pageHead = `# When something goes wrong
 
 What happens to requests that a policy matches, to all other requests, and what the user is told, fault by fault.
-Each row is a test. Those that name none run against a real server ([test/integration/faults](../test/integration/faults)),
-and this page is written by them. In the rows about a policy, the policy is named p, its binding too.
+Each row is a test against a real server ([test/integration/faults](../test/integration/faults)), and this page is written
+by it. The last rows need more than a request: they name the test that holds what is said. In the rows about a policy, the policy is named p, its binding too.
 
 | # | Fault | Requests that the policy matches | Other requests | What the user is told |
 |---|---|---|---|---|

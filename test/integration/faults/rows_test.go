@@ -98,11 +98,12 @@ func bindingRows() []row {
 
 // matchRows are about matching.
 func matchRows() []row {
+	const nowhere = `{"namespace": "nowhere", "object": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "nowhere"}, "data": {"a": "x"}}}`
 	const selects = "  matchConstraints: {namespaceSelector: {matchLabels: {environment: test}}, resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: ['*'], resources: [configmaps]}]}\n"
 	return []row{
-		{fault: "the namespace of the request is not known, and a selector needs it", match: selects, spec: denyAll, request: `{"namespace": "nowhere"}`, matched: "denied (422)", sees: `namespaces "nowhere" not found`},
-		{fault: "the same, failurePolicy Ignore", match: selects, spec: "  failurePolicy: Ignore\n" + denyAll, request: `{"namespace": "nowhere"}`},
-		{fault: "the namespace of the request is not known, and an expression needs it", spec: "  validations: [{expression: namespaceObject.metadata.name == 'x'}]\n", request: `{"namespace": "nowhere"}`, matched: denied, sees: `namespaces "nowhere" not found`},
+		{fault: "the namespace of the request is not known, and a selector needs it", match: selects, spec: denyAll, request: nowhere, matched: "denied (422)", sees: `namespaces "nowhere" not found`},
+		{fault: "the same, failurePolicy Ignore", match: selects, spec: "  failurePolicy: Ignore\n" + denyAll, request: nowhere},
+		{fault: "the namespace of the request is not known, and an expression needs it", spec: "  validations: [{expression: namespaceObject.metadata.name == 'x'}]\n", request: nowhere, matched: denied, sees: `namespaces "nowhere" not found`},
 		{
 			fault: "a rule names another version, to which the object cannot be converted",
 			match: "  matchConstraints: {matchPolicy: Equivalent, resourceRules: [{apiGroups: [autoscaling], apiVersions: [v1], operations: ['*'], resources: [horizontalpodautoscalers]}]}\n", spec: denyAll,

@@ -3,9 +3,9 @@
 
 // Package offline is a view of a cluster that consists of manifests: what a
 // kube-apiserver 1.36 serves by default, the namespaces that it makes itself,
-// and the given objects, or those of a directory, which it can follow. It does
-// not ask a server, applies no defaults beyond those of package overlay, and
-// does not judge RBAC objects.
+// and the given objects, or those of a directory, which it can follow. What users
+// may do follows from the RBAC objects among them. It does not ask a server, and
+// applies no defaults beyond those of package overlay.
 package offline
 
 import (

@@ -50,9 +50,7 @@ func versionedAttributes(in policy.Input) (*admission.VersionedAttributes, error
 
 func newAttributes(req *request.Request) (*attributes, error) {
 	return &attributes{
-		original: admission.NewAttributesRecord(orNil(req.Object), orNil(req.OldObject),
-			req.RequestKind, req.Namespace, req.Name, req.RequestResource, req.RequestSubResource,
-			req.Operation, orNil(req.Options), req.DryRun, req.User),
+		original: req.Attributes(),
 		versions: map[schema.GroupVersionKind]*admission.VersionedAttributes{},
 	}, nil
 }
@@ -94,12 +92,4 @@ func inKind(in policy.Input, obj *unstructured.Unstructured) (runtime.Object, er
 		return obj, nil
 	}
 	return in.View.Convert(obj, in.Matched.Kind)
-}
-
-// orNil avoids a typed nil.
-func orNil(obj *unstructured.Unstructured) runtime.Object {
-	if obj == nil {
-		return nil
-	}
-	return obj
 }
