@@ -16,6 +16,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/generated/openapi"
 )
 
@@ -33,7 +34,7 @@ type Config struct {
 	Extra ExtraConfig
 	// Snapshot says how old the policies in force are. It is nil when the storage
 	// is set by others.
-	Snapshot *Snapshot
+	Snapshot *follow.Snapshot
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
@@ -57,11 +58,11 @@ type ExtraConfig struct {
 // NewConfig returns a Config in which serving, storage, authentication and
 // authorization are still to be set.
 func NewConfig() (*Config, error) {
-	scheme, err := NewScheme()
+	scheme, err := newScheme()
 	if err != nil {
 		return nil, err
 	}
-	codecs := NewCodecs(scheme)
+	codecs := newCodecs(scheme)
 	generic := genericapiserver.NewConfig(codecs)
 	generic.EffectiveVersion = newEffectiveVersion()
 	generic.FeatureGate = utilfeature.DefaultFeatureGate

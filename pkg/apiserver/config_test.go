@@ -14,7 +14,7 @@ import (
 )
 
 func TestSchemeKnowsStoredKinds(t *testing.T) {
-	scheme, err := NewScheme()
+	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,12 +34,12 @@ func TestSchemeKnowsStoredKinds(t *testing.T) {
 }
 
 func TestMediaTypesOfTheGroup(t *testing.T) {
-	scheme, err := NewScheme()
+	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
 	var types []string
-	for _, info := range (withoutProtobuf{NewCodecs(scheme)}).SupportedMediaTypes() {
+	for _, info := range (withoutProtobuf{newCodecs(scheme)}).SupportedMediaTypes() {
 		types = append(types, info.MediaType)
 	}
 	if got, want := strings.Join(types, " "), "application/json application/yaml"; got != want {

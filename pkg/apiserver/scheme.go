@@ -14,9 +14,9 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
 )
 
-// NewScheme returns a scheme with every version of the API group and the meta
+// newScheme returns a scheme with every version of the API group and the meta
 // types that a generic API server expects beside them.
-func NewScheme() (*runtime.Scheme, error) {
+func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := install.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the API group: %w", err)
@@ -33,8 +33,8 @@ func NewScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// NewCodecs returns the codecs of a scheme.
-func NewCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
+// newCodecs returns the codecs of a scheme.
+func newCodecs(scheme *runtime.Scheme) serializer.CodecFactory {
 	return serializer.NewCodecFactory(scheme, serializer.WithStreamingCollectionEncodingToJSON())
 }
 

@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -20,7 +22,13 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/access"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/etcd"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 )
+
+// DefaultEtcdPrefix is where in etcd a server keeps its objects.
+const DefaultEtcdPrefix = "/portcullis.dev"
 
 const (
 	serverID = "portcullis-apiserver"
@@ -41,7 +49,7 @@ type StandaloneOptions struct {
 	// ClientCA signs the certificates of the callers.
 	ClientCA dynamiccertificates.CAContentProvider
 	// Users are known beside the holders of certificates of ClientCA.
-	Users Users
+	Users access.Users
 	// View returns the cluster whose RBAC objects say, for each question, what
 	// users may do.
 	View func() cluster.View
@@ -72,8 +80,8 @@ func NewStandaloneConfig(opts StandaloneOptions) (*Config, error) {
 		return nil, err
 	}
 	opts.store(config)
-	generic.Authentication.Authenticator = newStandaloneAuthenticator(opts.ClientCA, opts.Users)
-	generic.Authorization.Authorizer, err = newStandaloneAuthorizer(opts.View)
+	generic.Authentication.Authenticator = access.NewAuthenticator(opts.ClientCA, opts.Users)
+	generic.Authorization.Authorizer, err = access.NewAuthorizer(opts.View)
 	if err != nil {
 		return nil, fmt.Errorf("build the authorizer: %w", err)
 	}
@@ -119,8 +127,11 @@ func (o StandaloneOptions) serve(generic *genericapiserver.Config) error {
 // /readyz: a server that has read the policies judges without it.
 func (o StandaloneOptions) store(config *Config) {
 	prefix := cmp.Or(o.EtcdPrefix, DefaultEtcdPrefix)
-	storage := newEtcdStorage(o.Etcd, prefix, config.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion), config.Generic.StorageObjectCountTracker)
+	backend := storagebackend.NewDefaultConfig(prefix, config.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion))
+	backend.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
+	backend.Transport = o.Etcd
+	storage := etcd.NewStorage(*backend, config.Generic.StorageObjectCountTracker)
 	config.Generic.RESTOptionsGetter = storage
-	config.Generic.AddHealthzChecks(healthz.NamedCheck("etcd", func(*http.Request) error { return storage.reachable() }))
-	config.Snapshot = newSnapshot(storage, clock.RealClock{})
+	config.Generic.AddHealthzChecks(healthz.NamedCheck("etcd", func(*http.Request) error { return storage.Reachable() }))
+	config.Snapshot = follow.NewSnapshot(storage, clock.RealClock{})
 }

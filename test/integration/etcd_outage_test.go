@@ -17,6 +17,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/test/etcdtest"
 	"github.com/portcullis-dev/portcullis/test/integration/harness"
 )
@@ -32,7 +33,7 @@ const (
 type etcdAPI struct {
 	*api
 	cluster  *etcdtest.Cluster
-	snapshot *apiserver.Snapshot
+	snapshot *follow.Snapshot
 	direct   *clientv3.Client // past the server, and past what is cut
 }
 

@@ -92,7 +92,13 @@ func TestEtcdAbsent(t *testing.T) {
 	if review.code != http.StatusServiceUnavailable {
 		t.Errorf("review: got %d %s, want 503", review.code, review.body)
 	}
-	t.Logf("review: %s", review.body)
+	cause := "the stored policies have not been read completely: etcd at " + cluster.Endpoints()[0] + " does not answer: "
+	if want := "not yet ready to handle request: " + cause; !strings.Contains(string(review.body), want) {
+		t.Errorf("review: got %s, want %s", review.body, want)
+	}
+	if got := e.do(t, request{method: http.MethodGet, path: "/readyz/portcullis-policies"}); !strings.Contains(string(got.body), cause) {
+		t.Errorf("readiness: got %s, want %s", got.body, cause)
+	}
 	for path, want := range map[string]int{"/readyz": 500, groupPath: 200, "/openapi/v2": 200} {
 		if answer := e.do(t, request{method: http.MethodGet, path: path}); answer.code != want {
 			t.Errorf("%s: got %d, want %d: %.200s", path, answer.code, want, answer.body)

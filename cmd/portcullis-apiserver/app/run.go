@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/portcullis-dev/portcullis/pkg/apiserver"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/access"
 	"github.com/portcullis-dev/portcullis/pkg/standalone"
 )
 
@@ -20,7 +21,7 @@ func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	users, err := apiserver.LoadUsers(ctx, o.ClientCAFile, o.TokenAuthFile)
+	users, err := access.LoadUsers(ctx, o.ClientCAFile, o.TokenAuthFile)
 	if err != nil {
 		return err
 	}

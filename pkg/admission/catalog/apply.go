@@ -21,6 +21,9 @@ type Change struct {
 	// Damage says that the stored object cannot be read, and why. Object is then
 	// what can be read of it, and nil when nothing can be.
 	Damage error
+	// Served is the object in the form that the source has told of. It says which
+	// version of the object this is when Object is nil.
+	Served apiruntime.Object
 }
 
 func (c *Change) deletes() bool { return c.Object == nil && c.Damage == nil }

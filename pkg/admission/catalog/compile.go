@@ -12,6 +12,7 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
@@ -34,7 +35,7 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 		return nil, err
 	}
 	next := &entry{object: change.Object, unit: unit, report: Report{Faults: faults, Damage: change.Damage}}
-	if accessor, err := meta.Accessor(change.Object); err == nil {
+	if accessor, err := change.metadata(); err == nil {
 		next.report.UID = accessor.GetUID()
 		next.report.Generation = accessor.GetGeneration()
 		next.report.ResourceVersion = accessor.GetResourceVersion()
@@ -44,6 +45,13 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 			"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
 	}
 	return next, nil
+}
+
+func (c *Change) metadata() (metav1.Object, error) {
+	if c.Object != nil {
+		return meta.Accessor(c.Object)
+	}
+	return meta.Accessor(c.Served)
 }
 
 // unit compiles an object. Of one that is damaged, what can be read of it is

@@ -48,23 +48,6 @@ func (c *Catalog) Report(id policy.ID) (Report, bool) {
 	return report, true
 }
 
-// Faulty returns the number of stored objects, by kind, that do not compile or
-// cannot be read.
-func (c *Catalog) Faulty() map[string]int {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	faulty := make(map[string]int, len(c.dialects))
-	for kind := range c.dialects {
-		faulty[kind] = 0
-	}
-	for id, entry := range c.entries {
-		if !entry.report.whole() {
-			faulty[id.Kind]++
-		}
-	}
-	return faulty
-}
-
 // Watch calls notify with each policy that there is, and from then on with each
 // of which there may be something new to report, as soon as that is in force. It
 // must return at once.

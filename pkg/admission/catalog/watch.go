@@ -16,10 +16,18 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
-// Source is an informer of one stored kind.
+// Informer tells of the stored objects of one kind.
+type Informer interface {
+	// AddEventHandler tells handler of all objects, and from then on of all changes
+	// in their order. The registration says when the handler has been told of all
+	// that was stored at first.
+	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
+}
+
+// Source is where the catalog hears of one stored kind.
 type Source struct {
 	Kind     string
-	Informer cache.SharedIndexInformer
+	Informer Informer
 	// New makes an empty internal object. It stands for one that cannot be read.
 	New func() apiruntime.Object
 }
@@ -155,6 +163,7 @@ func (in *inbox) take(convert Convert) ([]Change, error) {
 		change := Change{ID: id}
 		if served != nil {
 			change.Object, change.Damage = contain(convert, served)
+			change.Served = served
 		}
 		changes = append(changes, change)
 	}

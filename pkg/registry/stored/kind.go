@@ -49,6 +49,15 @@ type Kind struct {
 	salvage func(obj runtime.Object, spec fields, damage string)
 }
 
+// Name returns the name of the kind, as typer knows it.
+func (k *Kind) Name(typer runtime.ObjectTyper) (string, error) {
+	kinds, _, err := typer.ObjectKinds(k.New())
+	if err != nil {
+		return "", fmt.Errorf("kind of %s: %w", k.Resource, err)
+	}
+	return kinds[0].Kind, nil
+}
+
 // Part is one half of an object: its spec or its status.
 type Part struct {
 	copy  func(to, from runtime.Object)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/portcullis-dev/portcullis/pkg/apiserver"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/access"
 	"github.com/portcullis-dev/portcullis/pkg/standalone"
 )
 
@@ -185,7 +186,7 @@ func (s *Server) newServer(ctx context.Context, env *standalone.Environment) (*a
 	if err != nil {
 		return nil, err
 	}
-	users, err := apiserver.LoadUsers(ctx, s.clientCAFile, s.tokenAuthFile)
+	users, err := access.LoadUsers(ctx, s.clientCAFile, s.tokenAuthFile)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package etcd
 
 import (
 	"context"
@@ -22,8 +22,8 @@ type history struct {
 	goneBack chan struct{} // closed at the end of the epoch
 }
 
-// historyMark is a point in the history.
-type historyMark struct {
+// mark is a point in the history.
+type mark struct {
 	epoch    int
 	revision int64
 }
@@ -31,16 +31,16 @@ type historyMark struct {
 func newHistory() *history { return &history{goneBack: make(chan struct{})} }
 
 // mark returns where the history is.
-func (h *history) mark() historyMark {
+func (h *history) mark() mark {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return historyMark{epoch: h.epoch, revision: h.latest}
+	return mark{epoch: h.epoch, revision: h.latest}
 }
 
 // note takes the revision of an answer to a call that began at mark. Reads and
 // writes of etcd are linearizable: an answer is never older than what was seen
 // before the call.
-func (h *history) note(ctx context.Context, began historyMark, revision int64) {
+func (h *history) note(ctx context.Context, began mark, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package access
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func newClientCA(t *testing.T) (dynamiccertificates.CAContentProvider, *cryptox5
 	return ca, certs[0]
 }
 
-func TestStandaloneAuthenticator(t *testing.T) {
+func TestAuthenticator(t *testing.T) {
 	ca, _ := newClientCA(t)
 	_, stranger := newClientCA(t)
 	withTokens := Users{Tokens: tokenfile.New(map[string]*user.DefaultInfo{"abc": {Name: "jane", Groups: []string{"devs"}}})}
@@ -107,7 +107,7 @@ func TestStandaloneAuthenticator(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			response, ok, err := newStandaloneAuthenticator(ca, test.users).AuthenticateRequest(test.request)
+			response, ok, err := NewAuthenticator(ca, test.users).AuthenticateRequest(test.request)
 			if test.want == nil {
 				if ok || err == nil {
 					t.Errorf("got %v, %v, %v, want an error", response, ok, err)
@@ -124,7 +124,7 @@ func TestStandaloneAuthenticator(t *testing.T) {
 	}
 }
 
-func TestStandaloneAuthorizer(t *testing.T) {
+func TestAuthorizer(t *testing.T) {
 	master := &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}}
 	anyone := &user.DefaultInfo{Name: "anyone", Groups: []string{user.AllAuthenticated}}
 	tests := []struct {
@@ -144,7 +144,7 @@ func TestStandaloneAuthorizer(t *testing.T) {
 		{"a resource with the path of a probe", authorizer.AttributesRecord{User: anyone, Verb: "get", Path: "/readyz", ResourceRequest: true}, authorizer.DecisionNoOpinion},
 	}
 	// The cluster cannot tell: it has no say.
-	authz, err := newStandaloneAuthorizer(func() cluster.View { return rules{} })
+	authz, err := NewAuthorizer(func() cluster.View { return rules{} })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,10 +175,10 @@ func decide(decision authorizer.Decision, err error) rules {
 	})}
 }
 
-// TestStandaloneAuthorizerAsksTheCluster: for each question as it is then.
-func TestStandaloneAuthorizerAsksTheCluster(t *testing.T) {
+// TestAuthorizerAsksTheCluster: for each question as it is then.
+func TestAuthorizerAsksTheCluster(t *testing.T) {
 	var current rules
-	authz, err := newStandaloneAuthorizer(func() cluster.View { return current })
+	authz, err := NewAuthorizer(func() cluster.View { return current })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,50 +1,35 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"strconv"
-	"time"
 
 	basemetrics "k8s.io/component-base/metrics"
-	"k8s.io/utils/clock"
-
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 )
 
-// stateMetrics show, whenever they are read, what state the server is in.
-type stateMetrics struct {
+// state shows, whenever it is read, what state the server is in.
+type state struct {
 	basemetrics.BaseStableCollector
 	descriptions stateDescriptions
-	sources      stateSources
-}
-
-// stateSources tell what state the server is in.
-type stateSources struct {
-	clock    clock.PassiveClock
-	policies func() map[string]policyCount // by kind
-	// complete says whether there is a set of policies in force.
-	complete func() bool
-	// age says how old the policies in force may be, or that it is not known. It is
-	// nil where nobody knows.
-	age func(now time.Time) (time.Duration, bool)
-	// objects says how the cluster that policies read came about.
-	objects func() offline.Status
+	sources      Sources
+	policies     func() map[string]policyCount // by kind
 }
 
 type stateDescriptions struct {
 	policies, synced, age, objects, loaded, loadedAt, reloads *basemetrics.Desc
 }
 
-var _ basemetrics.StableCollector = (*stateMetrics)(nil)
+var _ basemetrics.StableCollector = (*state)(nil)
 
-func newStateMetrics(sources stateSources) *stateMetrics {
+func newState(sources Sources, policies func() map[string]policyCount) *state {
 	describe := func(name, help string, labels ...string) *basemetrics.Desc {
-		return basemetrics.NewDesc(metricsPrefix+"_"+name, help, labels, nil, basemetrics.ALPHA, "")
+		return basemetrics.NewDesc(prefix+"_"+name, help, labels, nil, basemetrics.ALPHA, "")
 	}
-	return &stateMetrics{
-		sources: sources,
+	return &state{
+		sources:  sources,
+		policies: policies,
 		descriptions: stateDescriptions{
 			policies: describe("policies", "Number of stored policies. One that does not compile, or cannot be read, fails the requests that it matches.", "kind", "compiled"),
 			synced:   describe("snapshot_synced", "Whether the server has a complete set of policies (1) or refuses to judge (0)."),
@@ -59,7 +44,7 @@ func newStateMetrics(sources stateSources) *stateMetrics {
 }
 
 // DescribeWithStability implements basemetrics.StableCollector.
-func (s *stateMetrics) DescribeWithStability(to chan<- *basemetrics.Desc) {
+func (s *state) DescribeWithStability(to chan<- *basemetrics.Desc) {
 	d := &s.descriptions
 	for _, description := range []*basemetrics.Desc{d.policies, d.synced, d.age, d.objects, d.loaded, d.loadedAt, d.reloads} {
 		to <- description
@@ -67,21 +52,21 @@ func (s *stateMetrics) DescribeWithStability(to chan<- *basemetrics.Desc) {
 }
 
 // CollectWithStability implements basemetrics.StableCollector.
-func (s *stateMetrics) CollectWithStability(to chan<- basemetrics.Metric) {
+func (s *state) CollectWithStability(to chan<- basemetrics.Metric) {
 	gauge := func(description *basemetrics.Desc, value float64, labels ...string) {
 		to <- basemetrics.NewLazyConstMetric(description, basemetrics.GaugeValue, value, labels...)
 	}
-	for kind, count := range s.sources.policies() {
+	for kind, count := range s.policies() {
 		gauge(s.descriptions.policies, float64(count.compiled), kind, strconv.FormatBool(true))
 		gauge(s.descriptions.policies, float64(count.faulty), kind, strconv.FormatBool(false))
 	}
-	gauge(s.descriptions.synced, oneIf(s.sources.complete()))
-	if s.sources.age != nil {
-		if age, known := s.sources.age(s.sources.clock.Now()); known {
+	gauge(s.descriptions.synced, oneIf(s.sources.Complete()))
+	if s.sources.Age != nil {
+		if age, known := s.sources.Age(s.sources.Clock.Now()); known {
 			gauge(s.descriptions.age, seconds(age))
 		}
 	}
-	objects := s.sources.objects()
+	objects := s.sources.Objects()
 	gauge(s.descriptions.objects, float64(objects.Objects))
 	gauge(s.descriptions.loaded, oneIf(objects.Err == nil))
 	gauge(s.descriptions.loadedAt, float64(objects.LoadedAt.UnixNano())/1e9)

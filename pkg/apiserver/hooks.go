@@ -9,6 +9,8 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/controller/policystatus"
 	"github.com/portcullis-dev/portcullis/pkg/generated/clientset/versioned"
 )
@@ -17,8 +19,30 @@ import (
 // judges all the same.
 const ConditionsHook = "portcullis-policy-conditions"
 
-// writeConditions returns the hook. It returns at once and writes until the server
-// stops.
+// The other hooks of the engine.
+const (
+	policiesHook = "portcullis-follow-policies"
+	objectsHook  = "portcullis-follow-objects"
+)
+
+// Every hook returns at once and goes on until the server stops.
+
+// followPolicies keeps the catalog in step with the stored policies.
+func followPolicies(policies *follow.Policies) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		return policies.Start(hook, hook.LoopbackClientConfig)
+	}
+}
+
+// followObjects keeps objects in step with its files.
+func followObjects(objects *offline.Directory) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		go objects.Run(hook)
+		return nil
+	}
+}
+
+// writeConditions writes what became of the policies into their conditions.
 func writeConditions(policies *catalog.Catalog) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		client, err := versioned.NewForConfig(hook.LoopbackClientConfig)

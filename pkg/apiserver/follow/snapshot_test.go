@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package follow
 
 import (
 	"cmp"
@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 
@@ -28,20 +27,26 @@ func namedPolicies(versions versions) []policyapi.ValidatingAdmissionPolicy {
 	return policies
 }
 
-// listedStorage lists policies.
-type listedStorage struct {
-	storage.Interface
-	stored versions
+// storage holds policies.
+type storage struct {
+	Storage
+	etcd, cache versions // without and with a revision
+	gone        error
 }
 
-func (l listedStorage) GetList(_ context.Context, key string, opts storage.ListOptions, out runtime.Object) error {
+func (s *storage) List(_ context.Context, resource schema.GroupResource, revision int64, out runtime.Object) error {
 	list, ok := out.(*policyapi.ValidatingAdmissionPolicyList)
-	if !ok || key != "/policy.portcullis.dev/validatingadmissionpolicies" || !opts.Recursive {
-		return fmt.Errorf("unexpected list of %s into %T", key, out)
+	if !ok || resource != policyapi.Resource("validatingadmissionpolicies") {
+		return fmt.Errorf("unexpected list of %s into %T", resource, out)
 	}
-	list.Items = namedPolicies(l.stored)
+	list.Items = namedPolicies(s.etcd)
+	if revision > 0 {
+		list.Items = namedPolicies(s.cache)
+	}
 	return nil
 }
+
+func (s *storage) Reachable() error { return s.gone }
 
 // mirrorOf returns a mirror that has read policies.
 func mirrorOf(t *testing.T, held versions, revision string) *mirror {
@@ -59,34 +64,34 @@ func mirrorOf(t *testing.T, held versions, revision string) *mirror {
 
 func TestSnapshotInForce(t *testing.T) {
 	a, b := cache.ObjectName{Name: "a"}, cache.ObjectName{Name: "b"}
-	confirmed := historyMark{revision: 5}
+	confirmed := point{revision: 5}
 	tests := []struct {
 		name           string
-		last, now      historyMark
+		last, now      point
 		before         versions
 		etcd, cache    versions
 		held, inForce  versions
 		heard          string
 		notRead, wrong bool
 	}{
-		{name: "nothing stored", now: historyMark{revision: 1}},
-		{name: "in step", now: historyMark{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, inForce: versions{a: "7"}},
-		{name: "not read", now: historyMark{revision: 9}, notRead: true, wrong: true},
-		{name: "a write not heard of", last: confirmed, now: historyMark{revision: 9}, cache: versions{a: "8"}, held: versions{a: "7"}, inForce: versions{a: "7"}, heard: "7", wrong: true},
-		{name: "a new one not heard of", now: historyMark{revision: 9}, cache: versions{a: "7", b: "8"}, held: versions{a: "7"}, inForce: versions{a: "7"}, wrong: true},
-		{name: "a deletion not heard of", now: historyMark{revision: 9}, held: versions{a: "7"}, inForce: versions{a: "7"}, wrong: true},
-		{name: "heard of later ones", last: confirmed, now: historyMark{revision: 9}, held: versions{a: "12"}, inForce: versions{a: "12"}, heard: "12"},
-		{name: "not compiled", now: historyMark{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, inForce: versions{a: "6"}, wrong: true},
-		{name: "changed since", last: confirmed, now: historyMark{revision: 9}, held: versions{a: "8"}, inForce: versions{a: "12"}, heard: "9"},
-		{name: "not in force", now: historyMark{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, wrong: true},
-		{name: "deleted", last: confirmed, now: historyMark{revision: 9}, before: versions{a: "4"}},
-		{name: "deleted and in force", last: confirmed, now: historyMark{revision: 9}, before: versions{a: "4"}, inForce: versions{a: "4"}, wrong: true},
+		{name: "nothing stored", now: point{revision: 1}},
+		{name: "in step", now: point{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, inForce: versions{a: "7"}},
+		{name: "not read", now: point{revision: 9}, notRead: true, wrong: true},
+		{name: "a write not heard of", last: confirmed, now: point{revision: 9}, cache: versions{a: "8"}, held: versions{a: "7"}, inForce: versions{a: "7"}, heard: "7", wrong: true},
+		{name: "a new one not heard of", now: point{revision: 9}, cache: versions{a: "7", b: "8"}, held: versions{a: "7"}, inForce: versions{a: "7"}, wrong: true},
+		{name: "a deletion not heard of", now: point{revision: 9}, held: versions{a: "7"}, inForce: versions{a: "7"}, wrong: true},
+		{name: "heard of later ones", last: confirmed, now: point{revision: 9}, held: versions{a: "12"}, inForce: versions{a: "12"}, heard: "12"},
+		{name: "not compiled", now: point{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, inForce: versions{a: "6"}, wrong: true},
+		{name: "changed since", last: confirmed, now: point{revision: 9}, held: versions{a: "8"}, inForce: versions{a: "12"}, heard: "9"},
+		{name: "not in force", now: point{revision: 9}, cache: versions{a: "7"}, held: versions{a: "7"}, wrong: true},
+		{name: "deleted", last: confirmed, now: point{revision: 9}, before: versions{a: "4"}},
+		{name: "deleted and in force", last: confirmed, now: point{revision: 9}, before: versions{a: "4"}, inForce: versions{a: "4"}, wrong: true},
 		{
-			name: "gone back and not read again", last: confirmed, now: historyMark{epoch: 1, revision: 3},
+			name: "gone back and not read again", last: confirmed, now: point{epoch: 1, revision: 3},
 			etcd: versions{b: "2"}, cache: versions{a: "4"}, held: versions{a: "4"}, inForce: versions{a: "4"}, heard: "5", wrong: true,
 		},
 		{
-			name: "gone back and read again", last: confirmed, now: historyMark{epoch: 1, revision: 3}, before: versions{a: "4"},
+			name: "gone back and read again", last: confirmed, now: point{epoch: 1, revision: 3}, before: versions{a: "4"},
 			etcd: versions{b: "2"}, held: versions{b: "2"}, inForce: versions{b: "2"}, heard: "3",
 		},
 	}
@@ -97,9 +102,7 @@ func TestSnapshotInForce(t *testing.T) {
 			if tc.notRead {
 				mirror = newMirror(nil, "", nil)
 			}
-			s := newSnapshot(&etcdStorage{kinds: map[schema.GroupResource]storedKind{
-				resource: {etcd: listedStorage{stored: tc.etcd}, cache: listedStorage{stored: tc.cache}},
-			}}, clock.RealClock{})
+			s := NewSnapshot(&storage{etcd: tc.etcd, cache: tc.cache}, clock.RealClock{})
 			s.last = tc.last
 			kind := heldKind{
 				resource: resource, newList: func() runtime.Object { return &policyapi.ValidatingAdmissionPolicyList{} },
@@ -118,7 +121,7 @@ func TestSnapshotInForce(t *testing.T) {
 }
 
 func TestSnapshotAge(t *testing.T) {
-	s := newSnapshot(&etcdStorage{}, clock.RealClock{})
+	s := NewSnapshot(&storage{}, clock.RealClock{})
 	now := time.Unix(1000, 0)
 	if age, known := s.Age(now); known {
 		t.Errorf("got age %s of what was never confirmed", age)

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package etcd
 
 import (
 	"context"
@@ -33,7 +33,7 @@ func (e *unansweredError) Error() string { return e.reason }
 // answers. Watches do not pass through it.
 type boundedCalls struct {
 	kubernetes.Interface
-	connection *etcdConnection
+	connection *connection
 }
 
 func (b boundedCalls) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (response kubernetes.GetResponse, err error) {

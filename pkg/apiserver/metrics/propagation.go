@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"context"
@@ -18,7 +18,6 @@ import (
 	"k8s.io/apiserver/pkg/storage/storagebackend/factory"
 	"k8s.io/client-go/tools/cache"
 	basemetrics "k8s.io/component-base/metrics"
-	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -32,9 +31,7 @@ const maxWaiting = 10_000
 // Writes of the metadata or the status alone change no policy and are not
 // measured.
 type propagation struct {
-	stored   func(policy.ID) (catalog.Report, bool)
-	complete func() bool // whether there is a set in force
-	clock    clock.PassiveClock
+	sources  Sources
 	observer basemetrics.ObserverMetric
 
 	mu      sync.Mutex
@@ -58,8 +55,8 @@ func (w *acknowledgedWrite) inForce(report *catalog.Report, stored bool) bool {
 	return stored && report.UID == w.uid && report.Generation >= w.generation
 }
 
-func newPropagation(stored func(policy.ID) (catalog.Report, bool), complete func() bool, clock clock.PassiveClock, observer basemetrics.ObserverMetric) *propagation {
-	return &propagation{stored: stored, complete: complete, clock: clock, observer: observer, waiting: map[policy.ID][]acknowledgedWrite{}}
+func newPropagation(sources Sources, observer basemetrics.ObserverMetric) *propagation {
+	return &propagation{sources: sources, observer: observer, waiting: map[policy.ID][]acknowledgedWrite{}}
 }
 
 // acknowledged notes a write of an object of kind.
@@ -69,7 +66,7 @@ func (p *propagation) acknowledged(kind string, obj runtime.Object, deleted bool
 		return // a damaged object
 	}
 	id := policy.ID{Kind: kind, Namespace: accessor.GetNamespace(), Name: accessor.GetName()}
-	write := acknowledgedWrite{uid: accessor.GetUID(), generation: accessor.GetGeneration(), deleted: deleted, at: p.clock.Now()}
+	write := acknowledgedWrite{uid: accessor.GetUID(), generation: accessor.GetGeneration(), deleted: deleted, at: p.sources.Clock.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.count == maxWaiting {
@@ -95,18 +92,18 @@ func (p *propagation) changed() {
 // of an object that had the name before are left out, since it is not known when
 // it went.
 func (p *propagation) settle(id policy.ID) {
-	if !p.complete() {
+	if !p.sources.Complete() {
 		return
 	}
 	writes := p.waiting[id]
-	report, stored := p.stored(id)
+	report, stored := p.sources.Report(id)
 	for last := len(writes) - 1; last >= 0; last-- {
 		if !writes[last].inForce(&report, stored) {
 			continue
 		}
 		for i := range writes[:last+1] {
 			if writes[i].uid == writes[last].uid {
-				p.observer.Observe(seconds(p.clock.Since(writes[i].at)))
+				p.observer.Observe(seconds(p.sources.Clock.Since(writes[i].at)))
 			}
 		}
 		p.count -= last + 1
@@ -115,6 +112,12 @@ func (p *propagation) settle(id policy.ID) {
 		}
 		return
 	}
+}
+
+// WatchWrites returns storage and hears of all that is written to it of the given
+// kinds, which are named by resource.
+func (r *Registry) WatchWrites(storage generic.RESTOptionsGetter, kinds map[schema.GroupResource]string) generic.RESTOptionsGetter {
+	return &watchedStorage{RESTOptionsGetter: storage, kinds: kinds, propagation: r.writes}
 }
 
 // watchedStorage tells of the writes of the kinds, by resource.

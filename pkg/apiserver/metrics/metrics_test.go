@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
@@ -41,19 +42,32 @@ func (s storedPolicies) report(id policy.ID) (catalog.Report, bool) {
 	return report, ok
 }
 
-func newTestMetrics(names ...string) (*serverMetrics, storedPolicies) {
+func newTestMetrics(names ...string) (*Registry, storedPolicies) {
 	stored := storedPolicies{}
 	for _, name := range names {
 		stored[policyID(name)] = catalog.Report{}
 	}
-	return newServerMetrics(dialect.All(), stored.report), stored
+	return New(sourcesOf(stored)), stored
+}
+
+// sourcesOf are those of a server that is in a good state.
+func sourcesOf(stored storedPolicies) Sources {
+	return Sources{
+		Version:  "v0.0.0",
+		Dialects: dialect.All(),
+		Report:   stored.report,
+		Complete: func() bool { return true },
+		Age:      func(time.Time) (time.Duration, bool) { return 0, true },
+		Objects:  func() offline.Status { return offline.Status{} },
+		Clock:    clock.RealClock{},
+	}
 }
 
 // samples returns the value of each series by name and labels, a histogram as its
 // count.
-func samples(t *testing.T, m *serverMetrics) map[string]float64 {
+func samples(t *testing.T, m *Registry) map[string]float64 {
 	t.Helper()
-	families, err := m.registry.Gather()
+	families, err := m.kube.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +100,7 @@ func valueOf(metric *dto.Metric) float64 {
 
 // counted returns what is not zero of the series about the policy p, with the
 // labels that differ.
-func counted(t *testing.T, m *serverMetrics) string {
+func counted(t *testing.T, m *Registry) string {
 	t.Helper()
 	var got []string
 	for _, name := range []string{
@@ -188,21 +202,21 @@ func TestFailedReasons(t *testing.T) {
 // policy; what is judged late does not bring them back.
 func TestSeriesFollowThePolicies(t *testing.T) {
 	m, stored := newTestMetrics("p", "q")
-	m.follow(policyID("p"))
-	m.follow(policyID("q"))
+	m.Changed(policyID("p"))
+	m.Changed(policyID("q"))
 	const series = "portcullis_policy_errors_total{dialect=cel,kind=ValidatingAdmissionPolicy,policy=p}"
 	if value, ok := samples(t, m)[series]; !ok || value != 0 {
 		t.Errorf("%s is %v, %v: want 0 before anything is judged", series, value, ok)
 	}
 	stored[policyID("q")] = catalog.Report{Faults: field.ErrorList{field.Required(field.NewPath("spec"), "")}}
-	m.follow(policyID("q"))
+	m.Changed(policyID("q"))
 	if got, want := m.count()[policyKindName], (policyCount{compiled: 1, faulty: 1}); got != want {
 		t.Errorf("count: got %+v, want %+v", got, want)
 	}
 
 	before := len(samples(t, m))
 	delete(stored, policyID("p"))
-	m.follow(policyID("p"))
+	m.Changed(policyID("p"))
 	v := verdict.Fold([]verdict.Step{{Policy: policyID("p"), Finding: verdict.Finding{Kind: verdict.Fail}}})
 	m.Judged(&v)
 	for name := range samples(t, m) {
@@ -221,8 +235,8 @@ func TestSeriesFollowThePolicies(t *testing.T) {
 	}
 	delete(stored, policyID("p"))
 	delete(stored, policyID("q"))
-	m.follow(policyID("p"))
-	m.follow(policyID("q"))
+	m.Changed(policyID("p"))
+	m.Changed(policyID("q"))
 	if got, ok := m.count()[policyKindName]; !ok || got != (policyCount{}) {
 		t.Errorf("count: got %+v, %v: want zeros", got, ok)
 	}
@@ -241,7 +255,7 @@ func TestPolicyLabel(t *testing.T) {
 	m, stored := newTestMetrics()
 	id := policyID("\xff")
 	stored[id] = catalog.Report{}
-	m.follow(id) // must not panic
+	m.Changed(id) // must not panic
 }
 
 // fixedJudge answers with what it holds.
@@ -261,10 +275,11 @@ func TestReviewsAreTimedFromTheirArrival(t *testing.T) {
 		verdictDenied:  {},
 		verdictError:   {answer: verdict.Allow(), err: chain.ErrNotReady},
 	} {
-		m, _ := newTestMetrics()
-		m.clock = clocktesting.NewFakePassiveClock(now)
+		sources := sourcesOf(nil)
+		sources.Clock = clocktesting.NewFakePassiveClock(now)
+		m := New(sources)
 		ctx := genericapirequest.WithReceivedTimestamp(t.Context(), now.Add(-7*time.Second))
-		answer, err := m.timed(judge).Run(ctx, nil, nil)
+		answer, err := m.TimeReviews(judge).Run(ctx, nil, nil)
 		if answer.Allowed != judge.answer.Allowed || !errors.Is(err, judge.err) {
 			t.Errorf("%s: got %+v and %v, want those of the judge", label, answer, err)
 		}
@@ -286,15 +301,13 @@ func TestStateMetrics(t *testing.T) {
 	now := time.Unix(1_900_000_000, 500_000_000)
 	status := offline.Status{Objects: 3, LoadedAt: now, Err: errors.New("broken"), Reloads: 4, Failures: 5}
 	known, complete := true, true
-	m, _ := newTestMetrics("p")
-	m.follow(policyID("p"))
-	m.registry.CustomMustRegister(newStateMetrics(stateSources{
-		clock:    clocktesting.NewFakePassiveClock(now),
-		policies: m.count,
-		complete: func() bool { return complete },
-		age:      func(at time.Time) (time.Duration, bool) { return now.Add(1500 * time.Millisecond).Sub(at), known },
-		objects:  func() offline.Status { return status },
-	}))
+	sources := sourcesOf(storedPolicies{policyID("p"): {}})
+	sources.Clock = clocktesting.NewFakePassiveClock(now)
+	sources.Complete = func() bool { return complete }
+	sources.Age = func(at time.Time) (time.Duration, bool) { return now.Add(1500 * time.Millisecond).Sub(at), known }
+	sources.Objects = func() offline.Status { return status }
+	m := New(sources)
+	m.Changed(policyID("p"))
 	check := func(want map[string]float64) {
 		t.Helper()
 		got := samples(t, m)
@@ -325,13 +338,8 @@ func TestStateMetrics(t *testing.T) {
 // Prometheus.
 func TestMetricsFollowTheConventions(t *testing.T) {
 	m, _ := newTestMetrics("p")
-	m.follow(policyID("p"))
-	m.registry.CustomMustRegister(newStateMetrics(stateSources{
-		clock: m.clock, policies: m.count, complete: func() bool { return true },
-		age:     func(time.Time) (time.Duration, bool) { return 0, true },
-		objects: func() offline.Status { return offline.Status{} },
-	}))
-	families, err := m.registry.Gather()
+	m.Changed(policyID("p"))
+	families, err := m.kube.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -354,7 +362,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 
 func TestMetricsHandler(t *testing.T) {
 	m, _ := newTestMetrics("p")
-	m.follow(policyID("p"))
+	m.Changed(policyID("p"))
 	tests := []struct {
 		method string
 		code   int
@@ -365,7 +373,7 @@ func TestMetricsHandler(t *testing.T) {
 	}
 	for _, test := range tests {
 		recorder := httptest.NewRecorder()
-		m.handler().ServeHTTP(recorder, httptest.NewRequest(test.method, metricsPath, nil))
+		m.Handler().ServeHTTP(recorder, httptest.NewRequest(test.method, "/metrics", nil))
 		if recorder.Code != test.code {
 			t.Errorf("%s: got code %d, want %d", test.method, recorder.Code, test.code)
 		}
@@ -378,7 +386,7 @@ func TestMetricsHandler(t *testing.T) {
 }
 
 // tenPolicies is a verdict of ten policies with two rules each.
-func tenPolicies() (*serverMetrics, *verdict.Verdict) {
+func tenPolicies() (*Registry, *verdict.Verdict) {
 	var names []string
 	var steps []verdict.Step
 	for i := range 10 {
@@ -396,7 +404,7 @@ func tenPolicies() (*serverMetrics, *verdict.Verdict) {
 
 func TestJudgedAllocatesNothing(t *testing.T) {
 	m, v := tenPolicies()
-	judge := m.timed(fixedJudge{})
+	judge := m.TimeReviews(fixedJudge{})
 	ctx := genericapirequest.WithReceivedTimestamp(t.Context(), time.Now())
 	if got := testing.AllocsPerRun(100, func() { m.Judged(v); _, _ = judge.Run(ctx, nil, nil) }); got != 0 {
 		t.Errorf("%v allocations for each review, want none", got)

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package etcd
 
 import (
 	"context"
@@ -25,7 +25,7 @@ const (
 // wait on their own then. Watches live on.
 type servedStorage struct {
 	storage.Interface // the watch cache
-	connection        *etcdConnection
+	connection        *connection
 }
 
 // Create stores a new object.

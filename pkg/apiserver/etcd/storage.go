@@ -1,17 +1,24 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+// Package etcd stores objects in etcd as k8s.io/apiserver does, behind a watch
+// cache, and stays of use while etcd is gone: a server starts without it, calls end
+// soon and say why, and nothing is missed when etcd is back, an older copy included.
+//
+// It does not start an etcd, and does not know which kinds are stored.
+package etcd
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"go.etcd.io/etcd/client/v3/kubernetes"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -23,26 +30,20 @@ import (
 	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 	"k8s.io/client-go/tools/cache"
-
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
-
-// DefaultEtcdPrefix is where in etcd a server keeps its objects.
-const DefaultEtcdPrefix = "/portcullis.dev"
 
 // countPollPeriod is how often stored objects are counted, for a metric.
 const countPollPeriod = time.Minute
 
-// etcdStorage keeps the stored kinds in etcd, all through one connection. It
-// stands where k8s.io/apiserver/pkg/storage/storagebackend/factory stands
+// Storage keeps all kinds in etcd through one connection. It stands where k8s.io/apiserver/pkg/storage/storagebackend/factory stands
 // elsewhere: that waits for etcd when a server starts, and gives up; and it lets
 // a lost connection rest for minutes and a request wait for one.
-type etcdStorage struct {
+type Storage struct {
 	config  storagebackend.Config
 	counter flowcontrolrequest.StorageObjectCountTracker
 
 	mu         sync.Mutex
-	connection *etcdConnection // nil while no kind is open
+	connection *connection // nil while no kind is open
 	kinds      map[schema.GroupResource]storedKind
 }
 
@@ -52,18 +53,16 @@ type storedKind struct {
 	cache storage.Interface // etcd behind the watch cache
 }
 
-var _ generic.RESTOptionsGetter = &etcdStorage{}
+var _ generic.RESTOptionsGetter = &Storage{}
 
-// newEtcdStorage does not connect; the first kind does.
-func newEtcdStorage(transport storagebackend.TransportConfig, prefix string, codec runtime.Codec, counter flowcontrolrequest.StorageObjectCountTracker) *etcdStorage {
-	config := storagebackend.NewDefaultConfig(prefix, codec)
-	config.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
-	config.Transport = transport
-	return &etcdStorage{config: *config, counter: counter, kinds: map[schema.GroupResource]storedKind{}}
+// NewStorage returns a storage that tells counter how many objects of each kind
+// there are. It does not connect; the first kind does.
+func NewStorage(config storagebackend.Config, counter flowcontrolrequest.StorageObjectCountTracker) *Storage {
+	return &Storage{config: config, counter: counter, kinds: map[schema.GroupResource]storedKind{}}
 }
 
 // GetRESTOptions says how a resource is stored.
-func (s *etcdStorage) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
+func (s *Storage) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
 		StorageConfig:           s.config.ForResource(resource),
 		Decorator:               s.open,
@@ -71,15 +70,19 @@ func (s *etcdStorage) GetRESTOptions(resource schema.GroupResource, _ runtime.Ob
 		// No garbage collector runs beside a standalone server: with it enabled, a
 		// foreground or orphaning delete would wait for one for ever.
 		EnableGarbageCollection:   false,
-		ResourcePrefix:            resource.Group + "/" + resource.Resource,
+		ResourcePrefix:            resourcePrefix(resource),
 		CountMetricPollPeriod:     countPollPeriod,
 		StorageObjectCountTracker: s.counter,
 	}, nil
 }
 
+func resourcePrefix(resource schema.GroupResource) string {
+	return resource.Group + "/" + resource.Resource
+}
+
 // open is a generic.StorageDecorator: it makes the storage of one kind, with a
 // watch cache, as genericregistry.StorageWithCacher does.
-func (s *etcdStorage) open(config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
+func (s *Storage) open(config *storagebackend.ConfigForResource, prefix string, key func(runtime.Object) (string, error),
 	newFunc, newListFunc func() runtime.Object, attrs storage.AttrFunc, triggers storage.IndexerFuncs, indexers *cache.Indexers,
 ) (storage.Interface, factory.DestroyFunc, error) {
 	s.mu.Lock()
@@ -122,9 +125,9 @@ func (s *etcdStorage) open(config *storagebackend.ConfigForResource, prefix stri
 }
 
 // connect returns the connection, which is made for the first kind.
-func (s *etcdStorage) connect() (*etcdConnection, error) {
+func (s *Storage) connect() (*connection, error) {
 	if s.connection == nil {
-		connection, err := newEtcdConnection(s.config.Transport, s.config.CompactionInterval)
+		connection, err := newConnection(s.config.Transport, s.config.CompactionInterval)
 		if err != nil {
 			return nil, err
 		}
@@ -133,7 +136,7 @@ func (s *etcdStorage) connect() (*etcdConnection, error) {
 	return s.connection, nil
 }
 
-func (s *etcdStorage) close(resource schema.GroupResource) {
+func (s *Storage) close(resource schema.GroupResource) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kinds, resource)
@@ -141,7 +144,7 @@ func (s *etcdStorage) close(resource schema.GroupResource) {
 }
 
 // disconnect ends the connection when no kind is left.
-func (s *etcdStorage) disconnect() {
+func (s *Storage) disconnect() {
 	if len(s.kinds) == 0 && s.connection != nil {
 		s.connection.close()
 		s.connection = nil
@@ -149,7 +152,7 @@ func (s *etcdStorage) disconnect() {
 }
 
 // kind returns what an open kind is read from.
-func (s *etcdStorage) kind(resource schema.GroupResource) (storedKind, error) {
+func (s *Storage) kind(resource schema.GroupResource) (storedKind, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	kind, ok := s.kinds[resource]
@@ -159,23 +162,41 @@ func (s *etcdStorage) kind(resource schema.GroupResource) (storedKind, error) {
 	return kind, nil
 }
 
-// current asks etcd for its revision.
-func (s *etcdStorage) current(ctx context.Context) (historyMark, error) {
+// Current asks etcd for its revision. The epoch says how often etcd has gone back
+// to an earlier one: revisions of different epochs have no order.
+func (s *Storage) Current(ctx context.Context) (epoch int, revision int64, err error) {
 	s.mu.Lock()
 	connection := s.connection
 	s.mu.Unlock()
 	if connection == nil {
-		return historyMark{}, errors.New("nothing is stored")
+		return 0, 0, errors.New("nothing is stored")
 	}
 	response, err := connection.client.Kubernetes.Get(ctx, s.config.Prefix, kubernetes.GetOptions{})
 	if err != nil {
-		return historyMark{}, err
+		return 0, 0, err
 	}
-	return historyMark{epoch: connection.history.mark().epoch, revision: response.Revision}, nil
+	return connection.history.mark().epoch, response.Revision, nil
 }
 
-// reachable fails when etcd did not answer when it was asked last.
-func (s *etcdStorage) reachable() error {
+// List reads all objects of a kind into list. With a revision, the watch cache
+// answers, once it has reached that. Without one etcd does: what the watch cache
+// holds may be of before etcd has gone back.
+func (s *Storage) List(ctx context.Context, resource schema.GroupResource, revision int64, list runtime.Object) error {
+	kind, err := s.kind(resource)
+	if err != nil {
+		return err
+	}
+	from, options := kind.etcd, storage.ListOptions{Recursive: true, Predicate: storage.Everything}
+	if revision > 0 {
+		from = kind.cache
+		options.ResourceVersion = strconv.FormatInt(revision, 10)
+		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	}
+	return from.GetList(ctx, "/"+resourcePrefix(resource), options, list)
+}
+
+// Reachable fails when etcd did not answer when it was asked last.
+func (s *Storage) Reachable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.connection == nil {
@@ -184,4 +205,5 @@ func (s *etcdStorage) reachable() error {
 	return s.connection.reachable()
 }
 
-func (s *etcdStorage) servers() string { return strings.Join(s.config.Transport.ServerList, ", ") }
+// Servers returns the addresses of the etcd servers, to show them.
+func (s *Storage) Servers() string { return strings.Join(s.config.Transport.ServerList, ", ") }

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"strings"
@@ -19,17 +19,17 @@ type policySeries struct {
 	failOpen basemetrics.CounterMetric
 	duration basemetrics.ObserverMetric // of the dialect
 
-	compiled bool // guarded by the lock of serverMetrics
+	compiled bool // guarded by the lock of the registry
 }
 
 // series returns the counters of a policy, and nil when it is not stored any
 // more. A policy may be judged before its notification has come.
-func (m *serverMetrics) series(id policy.ID) *policySeries {
-	m.mu.RLock()
-	series := m.policies[id]
-	m.mu.RUnlock()
+func (r *Registry) series(id policy.ID) *policySeries {
+	r.mu.RLock()
+	series := r.policies[id]
+	r.mu.RUnlock()
 	if series == nil {
-		series = m.follow(id)
+		series = r.follow(id)
 	}
 	return series
 }
@@ -37,45 +37,45 @@ func (m *serverMetrics) series(id policy.ID) *policySeries {
 // follow begins or ends the series of a policy, as it is stored or not. To look
 // and to change is one step: what follows the deletion of a policy always finds it
 // gone, so that no series stays behind.
-func (m *serverMetrics) follow(id policy.ID) *policySeries {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	report, stored := m.stored(id)
-	series := m.policies[id]
+func (r *Registry) follow(id policy.ID) *policySeries {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report, stored := r.sources.Report(id)
+	series := r.policies[id]
 	if !stored {
 		if series != nil {
-			delete(m.policies, id)
-			m.remove(id)
+			delete(r.policies, id)
+			r.remove(id)
 		}
 		return nil
 	}
 	if series == nil {
-		series = m.newSeries(id)
-		m.policies[id], m.kinds[id.Kind] = series, true
+		series = r.newSeries(id)
+		r.policies[id], r.kinds[id.Kind] = series, true
 	}
 	series.compiled = report.Damage == nil && len(report.Faults) == 0
 	return series
 }
 
-func (m *serverMetrics) newSeries(id policy.ID) *policySeries {
-	dialect, name := m.dialects[id.Kind], policyLabel(id)
+func (r *Registry) newSeries(id policy.ID) *policySeries {
+	dialect, name := r.dialects[id.Kind], policyLabel(id)
 	series := &policySeries{
-		failures: m.failures.WithLabelValues(dialect, id.Kind, name),
-		failOpen: m.failOpen.WithLabelValues(dialect, id.Kind, name),
-		duration: m.evaluationDuration.WithLabelValues(dialect),
+		failures: r.failures.WithLabelValues(dialect, id.Kind, name),
+		failOpen: r.failOpen.WithLabelValues(dialect, id.Kind, name),
+		duration: r.evaluationDuration.WithLabelValues(dialect),
 	}
 	for outcome, label := range outcomeLabels() {
-		series.outcomes[outcome] = m.evaluations.WithLabelValues(dialect, id.Kind, name, label)
+		series.outcomes[outcome] = r.evaluations.WithLabelValues(dialect, id.Kind, name, label)
 	}
 	return series
 }
 
-func (m *serverMetrics) remove(id policy.ID) {
-	dialect, name := m.dialects[id.Kind], policyLabel(id)
-	m.failures.DeleteLabelValues(dialect, id.Kind, name)
-	m.failOpen.DeleteLabelValues(dialect, id.Kind, name)
+func (r *Registry) remove(id policy.ID) {
+	dialect, name := r.dialects[id.Kind], policyLabel(id)
+	r.failures.DeleteLabelValues(dialect, id.Kind, name)
+	r.failOpen.DeleteLabelValues(dialect, id.Kind, name)
 	for _, label := range outcomeLabels() {
-		m.evaluations.DeleteLabelValues(dialect, id.Kind, name, label)
+		r.evaluations.DeleteLabelValues(dialect, id.Kind, name, label)
 	}
 }
 
@@ -84,14 +84,14 @@ type policyCount struct{ compiled, faulty int }
 
 // count returns the number of policies by kind, also of the kinds of which there
 // are none any more.
-func (m *serverMetrics) count() map[string]policyCount {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	counts := make(map[string]policyCount, len(m.kinds))
-	for kind := range m.kinds {
+func (r *Registry) count() map[string]policyCount {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	counts := make(map[string]policyCount, len(r.kinds))
+	for kind := range r.kinds {
 		counts[kind] = policyCount{}
 	}
-	for id, series := range m.policies {
+	for id, series := range r.policies {
 		count := counts[id.Kind]
 		if series.compiled {
 			count.compiled++

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"context"
@@ -37,7 +37,7 @@ type propagationTest struct {
 
 func newPropagationTest() *propagationTest {
 	p := &propagationTest{stored: storedPolicies{}, complete: true, clock: clocktesting.NewFakePassiveClock(time.Unix(1_900_000_000, 0)), observed: &observed{}}
-	p.propagation = newPropagation(p.stored.report, func() bool { return p.complete }, p.clock, p.observed)
+	p.propagation = newPropagation(Sources{Report: p.stored.report, Complete: func() bool { return p.complete }, Clock: p.clock}, p.observed)
 	return p
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package follow
 
 import (
 	"context"
@@ -30,9 +30,6 @@ const (
 // few of them follow within two minutes, and takes no other setting; this one
 // never rests for longer than mirrorMaxDelay.
 type mirror struct {
-	// SharedIndexInformer is nil. The catalog asks for AddEventHandler alone.
-	cache.SharedIndexInformer
-
 	reflector *cache.Reflector
 
 	mu       sync.Mutex

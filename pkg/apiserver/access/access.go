@@ -1,7 +1,10 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+// Package access says who the callers of a standalone server are, by certificates
+// and tokens, and what they may do, by the RBAC objects of a cluster. It does not
+// know what they ask for, nor where the cluster comes from.
+package access
 
 import (
 	"context"
@@ -24,11 +27,11 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 )
 
-// newStandaloneAuthenticator knows the holders of client certificates by common
-// name and organization, and of tokens. Callers without credentials are anonymous;
-// callers with credentials that nobody knows are refused (401). As in
-// kube-apiserver, one valid credential of several is enough.
-func newStandaloneAuthenticator(clientCA dynamiccertificates.CAContentProvider, users Users) authenticator.Request {
+// NewAuthenticator returns an authenticator that knows the holders of client
+// certificates by common name and organization, and of tokens. Callers without
+// credentials are anonymous; callers with credentials that nobody knows are refused
+// (401). As in kube-apiserver, one valid credential of several is enough.
+func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, users Users) authenticator.Request {
 	known := []authenticator.Request{certificates(clientCA)}
 	if users.ClientCA != nil {
 		known = append(known, certificates(users.ClientCA))
@@ -56,11 +59,11 @@ func refuseCredentials(req *http.Request) (*authenticator.Response, bool, error)
 	return nil, false, nil
 }
 
-// newStandaloneAuthorizer lets system:masters do everything, and everyone ask
-// whether the server is alive and ready. Beyond that, the RBAC objects of the
-// cluster that view returns for each question decide; all else is refused. A
-// preview cannot widen it: what a preview lays over the cluster is not in view.
-func newStandaloneAuthorizer(view func() cluster.View) (authorizer.Authorizer, error) {
+// NewAuthorizer returns an authorizer that lets system:masters do everything, and
+// everyone ask whether the server is alive and ready. Beyond that, the RBAC objects
+// of the cluster that view returns for each question decide; all else is refused.
+// What a caller asks cannot widen it: it is not in view.
+func NewAuthorizer(view func() cluster.View) (authorizer.Authorizer, error) {
 	probes := sets.New("/livez", "/readyz", "/healthz")
 	allowProbes := authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 		if !a.IsResourceRequest() && a.GetVerb() == "get" && probes.Has(a.GetPath()) {

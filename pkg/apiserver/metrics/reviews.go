@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package metrics
 
 import (
 	"context"
@@ -16,7 +16,6 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
-	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
 )
 
 // Values of the label verdict.
@@ -34,20 +33,20 @@ const (
 	reasonOther              = "other"
 )
 
-// Judged implements plugin.Observer. A match condition that is false is an
+// Judged counts the evaluations of a verdict. A match condition that is false is an
 // evaluation, as it costs one: it counts as not matched. Policies that are not
 // about the request at all are not in the verdict on a review, and an evaluation
 // that only writes audit annotations is not in it either; they are not counted.
-func (m *serverMetrics) Judged(v *verdict.Verdict) {
+func (r *Registry) Judged(v *verdict.Verdict) {
 	for rest := v.Evaluations; len(rest) > 0; {
 		n := length(rest)
-		m.evaluated(rest[:n])
+		r.evaluated(rest[:n])
 		rest = rest[n:]
 	}
 }
 
-// Failed implements plugin.Observer.
-func (m *serverMetrics) Failed(err error) {
+// Failed counts a review that could not be judged.
+func (r *Registry) Failed(err error) {
 	reason := reasonOther
 	switch {
 	case errors.Is(err, chain.ErrNotReady):
@@ -57,7 +56,7 @@ func (m *serverMetrics) Failed(err error) {
 	case errors.Is(err, verdict.ErrTooManyEvaluations):
 		reason = reasonTooManyEvaluations
 	}
-	m.reviewFailures.WithLabelValues(reason).Inc()
+	r.reviewFailures.WithLabelValues(reason).Inc()
 }
 
 // length returns how many of the steps belong to the evaluation that the first
@@ -74,8 +73,8 @@ func length(steps []verdict.Evaluation) int {
 }
 
 // evaluated counts one evaluation, of which steps are what the rules led to.
-func (m *serverMetrics) evaluated(steps []verdict.Evaluation) {
-	series := m.series(steps[0].Policy)
+func (r *Registry) evaluated(steps []verdict.Evaluation) {
+	series := r.series(steps[0].Policy)
 	if series == nil {
 		return // deleted since the request began
 	}
@@ -143,26 +142,30 @@ func outcomeLabels() [gravities]string {
 	return [gravities]string{unmatched: "notmatched", skipped: "skipped", allowed: "allowed", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
 }
 
+// Judge judges reviews.
+type Judge interface {
+	Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error)
+}
+
 // timedJudge measures how long reviews take.
 type timedJudge struct {
-	judge                  admissionreview.Judge
+	judge                  Judge
 	clock                  clock.PassiveClock
 	allowed, denied, error basemetrics.ObserverMetric
 }
 
-var _ admissionreview.Judge = (*timedJudge)(nil)
-
-func (m *serverMetrics) timed(judge admissionreview.Judge) *timedJudge {
+// TimeReviews returns judge and measures how long it takes.
+func (r *Registry) TimeReviews(judge Judge) Judge {
 	return &timedJudge{
 		judge:   judge,
-		clock:   m.clock,
-		allowed: m.reviewDuration.WithLabelValues(verdictAllowed),
-		denied:  m.reviewDuration.WithLabelValues(verdictDenied),
-		error:   m.reviewDuration.WithLabelValues(verdictError),
+		clock:   r.sources.Clock,
+		allowed: r.reviewDuration.WithLabelValues(verdictAllowed),
+		denied:  r.reviewDuration.WithLabelValues(verdictDenied),
+		error:   r.reviewDuration.WithLabelValues(verdictError),
 	}
 }
 
-// Run implements admissionreview.Judge. The time begins with the arrival of the
+// Run implements Judge. The time begins with the arrival of the
 // request: it includes what authentication, the body and its decoding need.
 func (j *timedJudge) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
 	arrived, ok := genericapirequest.ReceivedTimestampFrom(ctx)

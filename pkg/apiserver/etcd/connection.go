@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package etcd
 
 import (
 	"context"
@@ -38,9 +38,9 @@ const (
 	keepaliveTimeout = 3 * time.Second
 )
 
-// etcdConnection is the one client of etcd, and what is known of etcd by the
+// connection is the one client of etcd, and what is known of etcd by the
 // answers to it.
-type etcdConnection struct {
+type connection struct {
 	client    *kubernetes.Client
 	compactor stoppableCompactor
 	servers   string
@@ -55,9 +55,9 @@ type stoppableCompactor interface {
 	Stop()
 }
 
-// newEtcdConnection returns at once, whether etcd is there or not.
-func newEtcdConnection(config storagebackend.TransportConfig, compactionInterval time.Duration) (*etcdConnection, error) {
-	tlsConfig, err := etcdTLS(config)
+// newConnection returns at once, whether etcd is there or not.
+func newConnection(config storagebackend.TransportConfig, compactionInterval time.Duration) (*connection, error) {
+	tlsConfig, err := clientTLS(config)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +74,13 @@ func newEtcdConnection(config storagebackend.TransportConfig, compactionInterval
 			// Chained, it stands behind the client's own, which asks again.
 			grpc.WithChainUnaryInterceptor(noteAttempt),
 		},
-		// It would tell of every attempt. Snapshot says once that etcd is gone.
+		// It would tell of every attempt.
 		Logger: zap.NewNop(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("client of etcd at %s: %w", strings.Join(config.ServerList, ", "), err)
 	}
-	c := &etcdConnection{client: client, servers: strings.Join(config.ServerList, ", "), history: newHistory()}
+	c := &connection{client: client, servers: strings.Join(config.ServerList, ", "), history: newHistory()}
 	c.failure.Store(&unansweredError{reason: "it has not answered yet"})
 	client.Kubernetes = boundedCalls{Interface: client.Kubernetes, connection: c}
 	client.KV = boundedLists{KV: etcd3.NewETCDLatencyTracker(client.KV)}
@@ -90,10 +90,10 @@ func newEtcdConnection(config storagebackend.TransportConfig, compactionInterval
 	return c, nil
 }
 
-// etcdTLS returns nil when no file is given: https is then verified by the
+// clientTLS returns nil when no file is given: https is then verified by the
 // authorities of the system, and nothing is shown to etcd. The client's
 // certificate is read anew for each connection.
-func etcdTLS(config storagebackend.TransportConfig) (*tls.Config, error) {
+func clientTLS(config storagebackend.TransportConfig) (*tls.Config, error) {
 	if config.CertFile == "" && config.KeyFile == "" && config.TrustedCAFile == "" {
 		return nil, nil //nolint:nilnil // that is what the client of etcd wants
 	}
@@ -105,14 +105,14 @@ func etcdTLS(config storagebackend.TransportConfig) (*tls.Config, error) {
 	return tlsConfig, nil
 }
 
-func (c *etcdConnection) close() {
+func (c *connection) close() {
 	metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
 	c.compactor.Stop()
 	_ = c.client.Close() // it returns that its own context has ended
 }
 
 // reachable returns why etcd did not answer when it was asked last.
-func (c *etcdConnection) reachable() error {
+func (c *connection) reachable() error {
 	if failure := c.failure.Load(); failure != nil {
 		return fmt.Errorf("etcd at %s does not answer: %w", c.servers, failure)
 	}
@@ -120,7 +120,7 @@ func (c *etcdConnection) reachable() error {
 }
 
 // monitors serves the metric apiserver_storage_size_bytes.
-func (c *etcdConnection) monitors() ([]metrics.Monitor, error) {
+func (c *connection) monitors() ([]metrics.Monitor, error) {
 	return []metrics.Monitor{storageMonitor{c.client.Client}}, nil
 }
 

@@ -1,23 +1,20 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apiserver
+package follow
 
 import (
 	"context"
 	"fmt"
 	"maps"
-	"strconv"
 	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
@@ -34,23 +31,45 @@ const (
 	snapshotPollPeriod = 20 * time.Millisecond
 )
 
+// Storage is where the objects are stored.
+type Storage interface {
+	// Current returns the revision of what is stored. Those of different epochs
+	// have no order.
+	Current(ctx context.Context) (epoch int, revision int64, err error)
+	// List reads all objects of a kind into list, as they are at a revision or
+	// later; without one, as they are now in whatever epoch that is.
+	List(ctx context.Context, resource schema.GroupResource, revision int64, list runtime.Object) error
+	// Reachable returns why nobody can be asked about what is stored, or nil.
+	Reachable() error
+	// Servers names those who store.
+	Servers() string
+}
+
 // Snapshot knows how old the policies in force may be: when they were last known
 // to be all that was stored. It also says in the log when etcd is gone and when
 // it is back. The age grows while etcd does not answer, and while what is written
 // does not come into force.
 type Snapshot struct {
-	storage *etcdStorage
+	storage Storage
 	clock   clock.PassiveClock
 
 	confirmed atomic.Pointer[time.Time]
 
 	// Of the probe alone.
-	last  historyMark // what was confirmed last
-	names []versions  // what was stored then, by kind
-	gone  bool        // that etcd is gone has been said
+	last  point      // what was confirmed last
+	names []versions // what was stored then, by kind
+	gone  bool       // that etcd is gone has been said
 }
 
-func newSnapshot(storage *etcdStorage, clock clock.PassiveClock) *Snapshot {
+// point is a point in the history of the storage.
+type point struct {
+	epoch    int
+	revision int64
+}
+
+// NewSnapshot returns a snapshot of which nothing is known as long as nobody
+// follows.
+func NewSnapshot(storage Storage, clock clock.PassiveClock) *Snapshot {
 	return &Snapshot{storage: storage, clock: clock}
 }
 
@@ -83,12 +102,12 @@ func (s *Snapshot) run(ctx context.Context, kinds []heldKind) {
 
 func (s *Snapshot) probe(ctx context.Context, kinds []heldKind) {
 	began := s.clock.Now()
-	now, err := s.storage.current(ctx)
+	epoch, revision, err := s.storage.Current(ctx)
 	s.report(ctx, err)
 	if err != nil {
 		return
 	}
-	if now != s.last {
+	if now := (point{epoch, revision}); now != s.last {
 		names := make([]versions, len(kinds))
 		for i, kind := range kinds {
 			var before versions
@@ -110,9 +129,9 @@ func (s *Snapshot) report(ctx context.Context, err error) {
 	logger := klog.FromContext(ctx)
 	switch {
 	case err != nil && !s.gone && ctx.Err() == nil:
-		logger.Error(err, "etcd cannot be reached: policies that have been read stay in force, nothing can be written", "servers", s.storage.servers())
+		logger.Error(err, "etcd cannot be reached: policies that have been read stay in force, nothing can be written", "servers", s.storage.Servers())
 	case err == nil && s.gone:
-		logger.Info("etcd answers again", "servers", s.storage.servers())
+		logger.Info("etcd answers again", "servers", s.storage.Servers())
 	}
 	s.gone = err != nil
 }
@@ -120,7 +139,7 @@ func (s *Snapshot) report(ctx context.Context, err error) {
 // inForce returns what is held of a kind once all that was stored at a point in
 // the history is in force, and what was there before and is not any more, is not.
 // It waits a little for that: changes may come all the time.
-func (s *Snapshot) inForce(ctx context.Context, kind heldKind, now historyMark, before versions) (versions, error) {
+func (s *Snapshot) inForce(ctx context.Context, kind heldKind, now point, before versions) (versions, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotPatience)
 	defer cancel()
 	held, err := s.heard(ctx, kind, now)
@@ -152,7 +171,7 @@ func (s *Snapshot) inForce(ctx context.Context, kind heldKind, now historyMark, 
 
 // heard returns what is held of a kind once that includes all changes up to a
 // point in the history.
-func (s *Snapshot) heard(ctx context.Context, kind heldKind, now historyMark) (held versions, err error) {
+func (s *Snapshot) heard(ctx context.Context, kind heldKind, now point) (held versions, err error) {
 	var stored versions
 	err = wait.PollUntilContextCancel(ctx, snapshotPollPeriod, true, func(ctx context.Context) (bool, error) {
 		var revision int64
@@ -185,21 +204,13 @@ func isAtLeast(got, want string, exact bool) bool {
 }
 
 // stored lists a kind as it is stored.
-func (s *Snapshot) stored(ctx context.Context, kind heldKind, now historyMark) (versions, error) {
-	opened, err := s.storage.kind(kind.resource)
-	if err != nil {
-		return nil, err
-	}
-	from, options := opened.cache, storage.ListOptions{Recursive: true, Predicate: storage.Everything}
+func (s *Snapshot) stored(ctx context.Context, kind heldKind, now point) (versions, error) {
+	var revision int64
 	if now.epoch == s.last.epoch {
-		options.ResourceVersion = strconv.FormatInt(now.revision, 10)
-		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
-	} else {
-		// What the watch cache holds may be of before etcd has gone back.
-		from = opened.etcd
+		revision = now.revision
 	}
 	list := kind.newList()
-	if err := from.GetList(ctx, "/"+kind.resource.Group+"/"+kind.resource.Resource, options, list); err != nil {
+	if err := s.storage.List(ctx, kind.resource, revision, list); err != nil {
 		return nil, err
 	}
 	items, err := meta.ExtractList(list)
