@@ -34,6 +34,9 @@ import (
 // ReviewPath is the direct review door for validation.
 const ReviewPath = "/admission/v1/validate"
 
+// previewResource is the resource of the preview door.
+const previewResource = "admissionpreviews"
+
 // metricsPath is where the generic server has metrics, too.
 const metricsPath = "/metrics"
 
@@ -74,8 +77,8 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 		Kinds:    kinds,
 		Compiler: policies,
 	}
-	c.Extra.Virtual = with(c.Extra.Virtual, "admissionpreviews", rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(policies))))
-	c.hurryReviews()
+	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(policies))))
+	c.hurryQuestions()
 	c.Extra.Handlers = with(c.Extra.Handlers, ReviewPath, http.Handler(admissionreview.NewHandler(observed.TimeReviews(judge), objects.View)))
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
 	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies))
@@ -117,12 +120,13 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 	return observed, nil
 }
 
-// hurryReviews bounds the time that callers may take to send a review, outside
-// of all other filters.
-func (c *Config) hurryReviews() {
+// hurryQuestions bounds the time that callers may take to send a review or a
+// preview, outside of all other filters.
+func (c *Config) hurryQuestions() {
+	previews := genericapiserver.APIGroupPrefix + "/" + v1alpha1.SchemeGroupVersion.String() + "/" + previewResource
 	build := c.Generic.BuildHandlerChainFunc
 	c.Generic.BuildHandlerChainFunc = func(next http.Handler, generic *genericapiserver.Config) http.Handler {
-		return admissionreview.WithBodyTimeout(build(next, generic), ReviewPath)
+		return admissionreview.WithBodyTimeout(build(next, generic), ReviewPath, previews)
 	}
 }
 
@@ -130,12 +134,7 @@ func (c *Config) hurryReviews() {
 func (c *Config) access(policies *catalog.Catalog) admissionpreview.Access {
 	return admissionpreview.Access{
 		Authorizer: c.Generic.Authorization.Authorizer,
-		StoredPolicy: func(id policy.ID) *policy.Unit {
-			if set := policies.Current(); set != nil {
-				return set.Policy(id)
-			}
-			return nil
-		},
+		Stored:     policies.Current,
 	}
 }
 

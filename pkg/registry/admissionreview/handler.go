@@ -33,8 +33,6 @@ const (
 	// same time, and leastWeight their number, to 1,024.
 	maxBytesInFlight = 256 << 20
 	leastWeight      = maxBytesInFlight >> 10
-	// bodyTimeout bounds how long a slow caller may hold room for its review.
-	bodyTimeout = 10 * time.Second
 	// maxDuration bounds the judging of one review, whatever the caller allows.
 	// Webhooks of an API server time out after 30 s at most.
 	maxDuration = 30 * time.Second
