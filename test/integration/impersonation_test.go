@@ -71,6 +71,7 @@ func TestAsWhom(t *testing.T) {
 	t.Run("UserInfo", func(t *testing.T) { testUserInfo(t, a) })
 	t.Run("Headers", func(t *testing.T) { testImpersonationHeaders(t, a) })
 	t.Run("Params", func(t *testing.T) { testParamRights(t, a) })
+	t.Run("AskTheAuthorizer", func(t *testing.T) { testAskTheAuthorizer(t, a) })
 	t.Run("NoRightsFromThePreview", func(t *testing.T) { testNoRightsFromThePreview(t, a) })
 }
 
@@ -282,6 +283,59 @@ func testParamRights(t *testing.T, a *api) {
 			}
 		})
 	}
+}
+
+// testAskTheAuthorizer: by a candidate nobody finds out what those may do whom
+// they may not impersonate. By a stored policy everybody is told what it says.
+func testAskTheAuthorizer(t *testing.T, a *api) {
+	const key = ".group('').resource('secrets').namespace('ci').name('key').check('get')"
+	const forbidden = `resulted in error: serviceaccounts "builder" is forbidden: User "jane" cannot impersonate resource "serviceaccounts" in API group "" in the namespace "ci": ` +
+		`needed by the candidates to ask the authorizer about "system:serviceaccount:ci:builder"`
+	const builder = "authorizer.serviceAccount('ci', 'builder')" + key
+	ignore := admissionregistrationv1.Ignore
+	tests := []struct {
+		token, expression string
+		failurePolicy     *admissionregistrationv1.FailurePolicyType
+		told              string // the end; empty when the request is admitted
+	}{
+		{token: "jane-token", expression: builder + ".allowed()", told: forbidden},
+		{token: "jane-token", expression: "!" + builder + ".allowed()", told: forbidden},
+		{token: "jane-token", expression: builder + ".reason() == ''", told: forbidden},
+		{token: "jane-token", expression: builder + ".allowed() || true", told: forbidden},
+		{token: "jane-token", expression: "!" + builder + ".allowed()", failurePolicy: &ignore},
+		{token: "jane-token", expression: "!authorizer" + key + ".allowed()"},
+		{token: "ann-token", expression: "!" + builder + ".allowed()"},
+		{token: "ann-token", expression: builder + ".allowed()", told: "failed expression: " + builder + ".allowed()"},
+		{token: "ann-token", expression: "authorizer" + key + ".allowed()"},
+	}
+	a.reset(t)
+	policy := newPolicy("ask")
+	for _, test := range tests {
+		policy.Spec.FailurePolicy = test.failurePolicy
+		policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: test.expression}}
+		got, err := told(t, a.as(t, a.As(test.token)), v1alpha1.AdmissionPreviewSpec{
+			Request: &v1alpha1.PreviewRequest{Object: raw(deployment)}, Policies: candidates(t, policy, newBinding("ask", "ask")),
+		})
+		if err != nil || !strings.HasSuffix(got, test.told) || (got == "") != (test.told == "") {
+			t.Errorf("%s asks %s: got %q and error %v, want %q", test.token, test.expression, got, err, test.told)
+		}
+	}
+	policy.Spec.FailurePolicy = nil
+	policy.Spec.Validations = []admissionregistrationv1.Validation{{Expression: builder + ".allowed()"}}
+	a.createPolicy(t, policy)
+	if _, err := a.bindings().Create(t.Context(), newBinding("ask", "ask"), metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	jane, got := a.as(t, a.As("jane-token")), ""
+	err := wait.PollUntilContextTimeout(t.Context(), askAgain, patience, true, func(context.Context) (bool, error) {
+		var err error
+		got, err = told(t, jane, v1alpha1.AdmissionPreviewSpec{Request: &v1alpha1.PreviewRequest{Object: raw(deployment)}})
+		return got == "failed expression: "+builder+".allowed()", err
+	})
+	if err != nil {
+		t.Errorf("the stored policy says %q: %v", got, err)
+	}
+	a.reset(t)
 }
 
 // testNoRightsFromThePreview: RBAC objects that a preview brings give its caller

@@ -40,10 +40,12 @@ type judge struct {
 	stored     bool
 	request    *request.Request
 	view       cluster.View
+	trial      chain.Trial
 }
 
 func (j *judge) Try(_ context.Context, trial chain.Trial) (verdict.Verdict, error) {
 	j.candidates, j.stored, j.request, j.view = trial.Candidates, !trial.Alone, trial.Request, trial.View
+	j.trial = trial
 	return j.answer, j.err
 }
 
@@ -55,15 +57,15 @@ type fixture struct {
 	// rights are what callers outside system:masters may do.
 	rights grants
 	// policies are the stored ones that bindings can be resolved against.
-	policies map[policy.ID]*policy.Unit
+	policies *policy.Set
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{judge: &judge{answer: verdict.Allow()}}
 	f.door, f.decoder = newDoor(t, f.judge, admissionpreview.Access{
-		Authorizer:   &f.rights,
-		StoredPolicy: func(id policy.ID) *policy.Unit { return f.policies[id] },
+		Authorizer: &f.rights,
+		Stored:     func() *policy.Set { return f.policies },
 	})
 	return f
 }

@@ -37,30 +37,50 @@ func (c caller) judgeAs(ctx context.Context, preview *policyapi.AdmissionPreview
 		return invalid(preview, field.ErrorList{field.Invalid(path, field.OmitValueType{},
 			fmt.Sprintf("%d groups and values of extra: at most %d are taken together", parts, maxImpersonated))})
 	}
-	return c.impersonate(ctx, as, path)
+	return c.impersonate(ctx, as, func(part *field.Path) string {
+		return fmt.Sprintf("needed for %s; leave userInfo out to be judged as yourself", part)
+	}, path)
 }
 
-// impersonate demands that the caller may impersonate the user as whom a request
-// is to be judged: the rights that WithImpersonation of
-// k8s.io/apiserver/pkg/endpoints/filters/impersonation demands for the same user
-// in headers. That is one for the user or service account and one for the uid,
-// for each group and for each value of extra. As there, a group needs its right
-// even when the user has it by nature, such as system:authenticated. Other than
-// there no group is added, because a preview judges the user that it is given,
-// and a user without a name is somebody too.
+// impersonate demands that the caller may impersonate a user: the rights that
+// WithImpersonation of k8s.io/apiserver/pkg/endpoints/filters/impersonation
+// demands for the same user in headers. That is one for the user or service
+// account and one for the uid, for each group and for each value of extra. As
+// there, a group needs its right even when the user has it by nature, such as
+// system:authenticated. Other than there no group is added, because a preview
+// judges the user that it is given, and a user without a name is somebody too.
 //
-// Callers need no right to be themselves.
-func (c caller) impersonate(ctx context.Context, as *authenticationv1.UserInfo, path *field.Path) error {
+// Callers need no right to be themselves. What is missing is said with why,
+// which is given the part of the user at path that needs the right.
+func (c caller) impersonate(ctx context.Context, as *authenticationv1.UserInfo, why func(*field.Path) string, path *field.Path) error {
 	if c.is(as) {
 		return nil
 	}
-	if err := c.impersonateName(ctx, as.Username, path.Child("username")); err != nil {
-		return err
-	}
-	for i, group := range as.Groups {
-		if err := c.impersonateOne(ctx, authorizer.AttributesRecord{Resource: "groups", Name: group}, path.Child("groups").Index(i)); err != nil {
+	for _, right := range impersonations(as, path) {
+		right.asked.Verb = "impersonate"
+		if err := c.need(ctx, right.asked, why(right.part)); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// impersonation is a right that it takes to be a user, and the part of the user
+// that needs it.
+type impersonation struct {
+	asked authorizer.AttributesRecord
+	part  *field.Path
+}
+
+// impersonations returns the rights in the order in which they are asked for.
+func impersonations(as *authenticationv1.UserInfo, path *field.Path) []impersonation {
+	name := authorizer.AttributesRecord{Resource: "users", Name: as.Username}
+	if namespace, account, err := serviceaccount.SplitUsername(as.Username); err == nil {
+		name = authorizer.AttributesRecord{Resource: "serviceaccounts", Namespace: namespace, Name: account}
+	}
+	rights := []impersonation{{name, path.Child("username")}}
+	for i, group := range as.Groups {
+		rights = append(rights, impersonation{authorizer.AttributesRecord{Resource: "groups", Name: group}, path.Child("groups").Index(i)})
 	}
 	for _, key := range slices.Sorted(maps.Keys(as.Extra)) {
 		values := as.Extra[key]
@@ -69,28 +89,14 @@ func (c caller) impersonate(ctx context.Context, as *authenticationv1.UserInfo, 
 		}
 		for _, value := range values {
 			asked := authorizer.AttributesRecord{Resource: "userextras", Subresource: key, Name: value}
-			if err := c.impersonateOne(ctx, ofAuthentication(asked), path.Child("extra").Key(key)); err != nil {
-				return err
-			}
+			rights = append(rights, impersonation{ofAuthentication(asked), path.Child("extra").Key(key)})
 		}
 	}
-	if as.UID == "" {
-		return nil
+	if as.UID != "" {
+		asked := authorizer.AttributesRecord{Resource: "uids", Name: as.UID}
+		rights = append(rights, impersonation{ofAuthentication(asked), path.Child("uid")})
 	}
-	return c.impersonateOne(ctx, ofAuthentication(authorizer.AttributesRecord{Resource: "uids", Name: as.UID}), path.Child("uid"))
-}
-
-func (c caller) impersonateName(ctx context.Context, name string, path *field.Path) error {
-	asked := authorizer.AttributesRecord{Resource: "users", Name: name}
-	if namespace, account, err := serviceaccount.SplitUsername(name); err == nil {
-		asked = authorizer.AttributesRecord{Resource: "serviceaccounts", Namespace: namespace, Name: account}
-	}
-	return c.impersonateOne(ctx, asked, path)
-}
-
-func (c caller) impersonateOne(ctx context.Context, asked authorizer.AttributesRecord, path *field.Path) error {
-	asked.Verb = "impersonate"
-	return c.need(ctx, asked, fmt.Sprintf("needed for %s; leave userInfo out to be judged as yourself", path))
+	return rights
 }
 
 func ofAuthentication(asked authorizer.AttributesRecord) authorizer.AttributesRecord {

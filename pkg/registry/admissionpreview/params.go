@@ -69,8 +69,9 @@ func (r paramRights) resource(kind *schema.GroupVersionKind) (authorizer.Attribu
 }
 
 // check demands what the candidates need. A binding may be that of a candidate
-// or of a stored policy.
-func (r paramRights) check(ctx context.Context, candidates []*policy.Unit, stored func(policy.ID) *policy.Unit) error {
+// or of a policy of stored, which must be the set that judges; where it is nil,
+// nothing is known, and the rights must cover whatever a stored policy may be.
+func (r paramRights) check(ctx context.Context, candidates []*policy.Unit, stored *policy.Set) error {
 	policies := map[policy.ID]*policy.Unit{}
 	for _, unit := range candidates {
 		if unit.Policy != nil {
@@ -86,7 +87,7 @@ func (r paramRights) check(ctx context.Context, candidates []*policy.Unit, store
 		}
 		bound := policies[unit.Binding.Policy]
 		if bound == nil && stored != nil {
-			bound = stored(unit.Binding.Policy)
+			bound = stored.Policy(unit.Binding.Policy)
 		}
 		var kind *schema.GroupVersionKind
 		if bound != nil && bound.Policy != nil {

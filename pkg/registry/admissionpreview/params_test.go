@@ -11,7 +11,9 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
 )
 
 func TestParamRights(t *testing.T) {
@@ -37,7 +39,7 @@ func TestParamRights(t *testing.T) {
 		getAllKey   = "get */*/* prod/key"
 	)
 	stored := func(kind *schema.GroupVersionKind) *policy.Unit {
-		return &policy.Unit{Policy: &policy.Policy{ParamKind: kind}}
+		return &policy.Unit{ID: policy.ID{Kind: "ValidatingAdmissionPolicy", Name: "p"}, Policy: &policy.Policy{ParamKind: kind, Criteria: match.Compile(nil), NeedsBinding: true}}
 	}
 	tests := []struct {
 		name       string
@@ -93,7 +95,7 @@ func TestParamRights(t *testing.T) {
 			f := newFixture(t)
 			f.rights.allowed = allowed
 			if test.stored != nil {
-				f.policies = map[policy.ID]*policy.Unit{{Kind: "ValidatingAdmissionPolicy", Name: "p"}: test.stored}
+				f.policies = (&policy.Set{}).Edit(nil, []*policy.Unit{test.stored})
 			}
 			_, err := f.create(genericapirequest.WithUser(t.Context(), jane), t,
 				test.cluster+"  policies: ["+test.candidates+"]\n  request: {object: "+deployment+"}")
@@ -113,5 +115,38 @@ func TestParamRights(t *testing.T) {
 				wantForbidden(t, err, test.refused)
 			}
 		})
+	}
+}
+
+// TestOneStoredSet: the stored policies may change while a preview is answered.
+// Those that judge it are those against which rights were asked for.
+func TestOneStoredSet(t *testing.T) {
+	const binding = "  policies: [{apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}, spec: {policyName: p, validationActions: [Deny], " +
+		"paramRef: {name: key, namespace: prod, parameterNotFoundAction: Deny}}}]\n  request: {object: " + deployment + "}"
+	of := func(kind string) *policy.Set {
+		return (&policy.Set{}).Edit(nil, []*policy.Unit{{
+			ID:     policy.ID{Kind: "ValidatingAdmissionPolicy", Name: "p"},
+			Policy: &policy.Policy{Criteria: match.Compile(nil), NeedsBinding: true, ParamKind: &schema.GroupVersionKind{Version: "v1", Kind: kind}},
+		}})
+	}
+	sets := []*policy.Set{of("ConfigMap"), of("Secret")}
+	f, asked := newFixture(t), 0
+	f.door, _ = newDoor(t, f.judge, admissionpreview.Access{Authorizer: &f.rights, Stored: func() *policy.Set {
+		asked++
+		return sets[asked-1]
+	}})
+	f.rights.allowed = []string{"get /v1/configmaps prod/key"}
+	jane := genericapirequest.WithUser(t.Context(), &user.DefaultInfo{Name: "jane"})
+	if _, err := f.create(jane, t, binding); err != nil {
+		t.Fatal(err)
+	}
+	if f.trial.Stored != sets[0] {
+		t.Error("the preview was judged with another set than the one that rights were asked for")
+	}
+	if _, err := f.create(jane, t, binding); err == nil {
+		t.Error("the second preview needs the right to the Secret")
+	}
+	if asked != 2 {
+		t.Errorf("the set was taken %d times for two previews", asked)
 	}
 }

@@ -103,16 +103,21 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	if len(errs) > 0 {
 		return nil, invalid(preview, errs)
 	}
+	stored := r.access.stored()
 	reading := paramRights{caller: asker, mapper: question.view.Mapper()}
-	if err := reading.check(ctx, question.candidates, r.access.StoredPolicy); err != nil {
+	if err := reading.check(ctx, question.candidates, stored); err != nil {
 		return nil, err
 	}
-	answer, err := r.judge.Try(ctx, chain.Trial{
-		Request: question.request, View: question.view,
+	trial := chain.Trial{
+		Request: question.request, View: question.view, Stored: stored,
 		Candidates: question.candidates,
 		Alone:      preview.Spec.StoredPolicies == policyapi.IgnoreStoredPolicies,
 		Explain:    &policy.Explain{MayRead: newReader(asker, question.view.Mapper()).MayRead},
-	})
+	}
+	if len(question.candidates) > 0 {
+		trial.CandidateView = newCandidateView(question.view, asker, question.request.User)
+	}
+	answer, err := r.judge.Try(ctx, trial)
 	if err != nil {
 		return nil, apierrors.NewServiceUnavailable(err.Error())
 	}

@@ -27,9 +27,17 @@ type Access struct {
 	// Authorizer is that of the server. It does not know what a preview lays over
 	// the cluster: nobody gives themselves a right.
 	Authorizer authorizer.UnconditionalAuthorizer
-	// StoredPolicy returns the policy that is stored under an ID, or nil; a nil
-	// function knows none.
-	StoredPolicy func(id policy.ID) *policy.Unit
+	// Stored returns the stored policies, or nil as long as they are not
+	// complete; a nil function knows none. It is asked once for each preview: the
+	// set against which rights are asked for is the one that judges.
+	Stored func() *policy.Set
+}
+
+func (a Access) stored() *policy.Set {
+	if a.Stored == nil {
+		return nil
+	}
+	return a.Stored()
 }
 
 // caller is who asks, which need not be the user of the request that is judged.
@@ -46,10 +54,10 @@ func (a Access) caller(ctx context.Context) caller {
 // may says whether the caller has a right to a resource, with the reason of the
 // authorizer if not. An error is no right.
 func (c caller) may(ctx context.Context, asked *authorizer.AttributesRecord) (bool, string, error) {
+	asked.User, asked.ResourceRequest = c.user, true
 	if c.user == nil || c.authorizer == nil {
 		return false, "", errors.New("cannot tell what the caller may do: no user or no authorizer")
 	}
-	asked.User, asked.ResourceRequest = c.user, true
 	decision, reason, err := c.authorizer.Authorize(ctx, *asked)
 	return err == nil && decision == authorizer.DecisionAllow, reason, err
 }

@@ -22,7 +22,8 @@ const (
 	// settle is how long manifests must not have changed before they are read:
 	// whoever writes them may not have finished.
 	settle = 100 * time.Millisecond
-	// patience is how long manifests may go on changing before that is a failure.
+	// patience is how long manifests may go on changing, and a manifest that held
+	// objects may be empty, before that is a failure.
 	patience = 10 * time.Second
 	// attempts is how often Open reads a directory that changes meanwhile.
 	attempts = 10
@@ -31,6 +32,11 @@ const (
 // Directory is the cluster of a directory of manifests, which may change. Make
 // one by Open. It shows the directory whole, as it was at one time, or not at
 // all: when the files cannot be loaded, what was loaded last stays in force.
+//
+// To remove all objects of a file, remove the file. A file that is truncated
+// removes nothing, since its new content may be on the way: what was loaded last
+// stays in force, and when nothing has been written for a while, that is a failure.
+// A file that held no objects before may be empty.
 //
 // View and Status are safe for concurrent use, and are so while Run follows the
 // files.
@@ -49,6 +55,9 @@ type Directory struct {
 	outcome  *outcome    // of loading tried
 	inForce  *outcome    // the last one without an error
 	root     fs.FileInfo // the directory when it was loaded without an error
+
+	held       map[string]int // objects of each file when they were loaded without an error
+	emptySince time.Time      // since when some of those files have been empty; zero when none is
 }
 
 // state is what readers get. It is immutable.
@@ -114,7 +123,8 @@ func (d *Directory) start() error {
 		if result.err != nil {
 			return result.err
 		}
-		d.seen, d.tried, d.outcome, d.root = now, now, result, now.folders[0].info
+		d.seen, d.tried, d.outcome = now, now, result
+		d.root, d.held = now.folders[0].info, result.held
 		d.enforce(result, Status{Objects: result.objects, LoadedAt: d.clock.Now()})
 		return nil
 	}
@@ -131,7 +141,8 @@ func (d *Directory) Status() Status { return d.state.Load().status }
 // look compares the files with those that were loaded last, and loads them when
 // they differ and have not changed since the look before. With reread it loads
 // them even when nothing can be seen to differ. It reports whether the files are
-// still changing, so that another look is needed soon.
+// still changing, so that another look is needed soon. Where only the content of
+// emptied files is missing, the next event brings it, or patienceLeft ends.
 func (d *Directory) look(ctx context.Context, reread bool) (again bool) {
 	now := d.list()
 	if !now.equal(d.seen) {
@@ -141,6 +152,10 @@ func (d *Directory) look(ctx context.Context, reread bool) (again bool) {
 		result := d.load(now)
 		if after := d.list(); !after.equal(now) {
 			return d.wait(ctx, after)
+		}
+		if d.unfinished(result) {
+			d.changing, d.tried = time.Time{}, nil
+			return false
 		}
 		d.tried = now
 		d.take(ctx, result)
@@ -171,7 +186,7 @@ func (d *Directory) take(ctx context.Context, result *outcome) {
 	last := d.outcome
 	d.outcome = result
 	if result.err == nil {
-		d.root = d.tried.folders[0].info
+		d.root, d.held = d.tried.folders[0].info, result.held
 	}
 	if text(result.err) == text(last.err) && result.digest == last.digest {
 		return

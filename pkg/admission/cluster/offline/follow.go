@@ -60,6 +60,8 @@ func (d *Directory) follow(ctx context.Context, w *watch) {
 			wait := w.follow(ctx, d.seen)
 			if soon = d.look(ctx, reread); soon {
 				wait = settle
+			} else if left := d.patienceLeft(); left > 0 {
+				wait = min(wait, left)
 			}
 			reread = reread && soon
 			timer.Reset(wait)

@@ -58,6 +58,10 @@ func load(dir string, bounds limits) (*View, error) {
 type outcome struct {
 	view    *View // nil when err is set
 	objects int
+	// held is the number of objects of each file that has any, and blank are the
+	// files without content, both by their paths.
+	held  map[string]int
+	blank []string
 	// digest is that of the contents of the files, as far as they were read.
 	digest [sha256.Size]byte
 	// unread says that the system has refused to list or to read something,
@@ -71,9 +75,9 @@ func (bounds limits) load(dir string, found *listing) *outcome {
 	if found.err != nil {
 		return &outcome{unread: true, err: found.err}
 	}
-	l := &loader{limits: bounds, digest: sha256.New()}
+	l := &loader{limits: bounds, digest: sha256.New(), held: map[string]int{}}
 	view, err := l.load(dir, found.files)
-	result := &outcome{view: view, objects: len(l.objects), unread: l.unread, err: err}
+	result := &outcome{view: view, objects: len(l.objects), held: l.held, blank: l.blank, unread: l.unread, err: err}
 	l.digest.Sum(result.digest[:0])
 	return result
 }
@@ -84,6 +88,8 @@ type loader struct {
 	digest    hash.Hash
 	objects   []*unstructured.Unstructured
 	origins   []origin // of objects
+	held      map[string]int
+	blank     []string
 	faults    []error
 	unread    bool
 }
@@ -98,13 +104,19 @@ func (l *loader) load(dir string, files []entry) (*View, error) {
 	if err != nil {
 		l.report(err)
 	}
-	if more := len(l.faults) - maxFaults; more > 0 {
-		l.faults = append(l.faults[:maxFaults], fmt.Errorf("%s: and %d more faults", dir, more))
-	}
-	if len(l.faults) > 0 {
-		return nil, errors.Join(l.faults...)
+	if err := join(dir, l.faults); err != nil {
+		return nil, err
 	}
 	return view, nil
+}
+
+// join returns one error of the faults of dir, of which it names the first ones,
+// or nil when there are none.
+func join(dir string, faults []error) error {
+	if more := len(faults) - maxFaults; more > 0 {
+		faults = append(faults[:maxFaults:maxFaults], fmt.Errorf("%s: and %d more faults", dir, more))
+	}
+	return errors.Join(faults...)
 }
 
 // origin is where an object was found.
@@ -135,6 +147,12 @@ func (l *loader) readFile(file string) error {
 	for _, object := range objects {
 		l.objects = append(l.objects, object.Content)
 		l.origins = append(l.origins, origin{file: file, Position: object.Position})
+	}
+	switch {
+	case len(objects) > 0:
+		l.held[file] = len(objects)
+	case err == nil && isBlank(data):
+		l.blank = append(l.blank, file)
 	}
 	if len(l.objects) > l.limits.objects {
 		return fmt.Errorf("%s: the manifests up to here have more than %d objects; remove what no policy reads", file, l.limits.objects)
