@@ -60,7 +60,7 @@ func (a *api) waitForCondition(t *testing.T, policy, name, want string) *v1alpha
 
 const (
 	inForce = "True InForce it judges the requests that it matches"
-	unbound = "True InForce no binding names it, so it judges nothing"
+	unbound = "True InForce no binding names it: it judges nothing, as long as every binding can be read"
 )
 
 func TestConditions(t *testing.T) {

@@ -4,10 +4,6 @@
 package integration
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +11,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
@@ -78,7 +73,6 @@ func TestDamagedPolicies(t *testing.T) {
 	}{
 		{"garbage", "\x00\x01garbage", true, true},
 		{"nothing", "", true, true},
-		{"encrypted by who knows what", "k8s:enc:aescbc:v1:key:xyz", true, true},
 		{"cut in the middle of the spec", whole[:len(whole)/2], true, true},
 		{"cut before the failurePolicy", whole[:strings.Index(whole, `"validations"`)], true, false},
 		{"an unknown version, failurePolicy Ignore", replace(whole, "v1alpha1", "v9"), false, false},
@@ -130,10 +124,6 @@ func TestDamagedPolicies(t *testing.T) {
 			}
 			if got := inEtcd(t, etcd, policyKeys+"x"); got != test.value {
 				t.Errorf("somebody has written over what is stored: %q", got)
-			}
-			if test.value == "" { // the watch of etcd does not tell of its deletion
-				put(t, etcd, policyKeys+"x", "{}")
-				a.settle(t)
 			}
 			if err := a.policies().Delete(t.Context(), "x", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
@@ -230,99 +220,5 @@ func (a *api) settleBindings(t *testing.T) {
 	}
 	if err := a.policies().Delete(t.Context(), "mark", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// TestStartWithDamage restarts a server on a store that is damaged everywhere: it
-// is ready, judges by what can be read, and everything can be mended by kubectl.
-func TestStartWithDamage(t *testing.T) {
-	a := newAPI(t)
-	etcd := a.etcd(t)
-	a.createBinding(t, newBinding("good", "good"))
-	a.createPolicy(t, configMapPolicy("good", "good", "good says no"))
-	a.createBinding(t, newBinding("x", "x"))
-	whole := wholePolicy(t)
-	put(t, etcd, policyKeys+"x", strings.NewReplacer("v1alpha1", "v9", `"Ignore"`, `"Fail"`).Replace(whole))
-	put(t, etcd, policyKeys+"y", "garbage that nobody binds")
-	put(t, etcd, policyKeys+"a/b", "a key that no policy has")
-	put(t, etcd, bindingKeys+"y", strings.Replace(string(encode(t, newBinding("y", "absent"))), "v1alpha1", "v9", 1))
-	a.Restart(t)
-	a.connect(t)
-
-	if got := verdict(a.review(t, configMapReview(t, "good"))); got != goodDenial {
-		t.Errorf("the good policy: %q", got)
-	}
-	if got := verdict(a.review(t, configMapReview(t, "x"))); !strings.HasPrefix(got, damagedBy) {
-		t.Errorf("the damaged policy: %q", got)
-	}
-	if got := verdict(a.review(t, secretReview(t))); got != "" {
-		t.Errorf("a request that no policy matches: %q", got)
-	}
-	list, err := a.policies().List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	events := a.watch(t, metav1.ListOptions{ResourceVersion: list.ResourceVersion, FieldSelector: "metadata.name=x"})
-
-	// Nothing but the whole replaces it.
-	_, err = a.policies().Patch(t.Context(), "x", types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}}}`), metav1.PatchOptions{})
-	wantReason(t, err, metav1.StatusReasonInvalid)
-	if err != nil && !strings.Contains(err.Error(), "write the whole object anew or delete it") {
-		t.Errorf("a patch of its labels: %v", err)
-	}
-	shown := a.getPolicy(t, "x")
-	shown.Status.Conditions = nil
-	_, err = a.policies().UpdateStatus(t.Context(), shown, metav1.UpdateOptions{})
-	wantReason(t, err, metav1.StatusReasonInvalid)
-
-	mended := configMapPolicy("x", "x", "no")
-	if kubectl, err := exec.LookPath("kubectl"); err == nil {
-		a.mendByKubectl(t, kubectl, string(encode(t, mended)))
-	} else {
-		mended.ResourceVersion = shown.ResourceVersion
-		if _, err := a.policies().Update(t.Context(), mended, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := a.waitForCondition(t, "x", "Ready", inForce)
-	if stored.Damage(got) != nil || got.Generation != 4 || got.UID != "uid-of-x" {
-		t.Errorf("mended is %+v", got)
-	}
-	if got := verdict(a.review(t, configMapReview(t, "x"))); got != wholeDenial {
-		t.Errorf("mended it says %q", got)
-	}
-	if event := wantEvent(t, events, "MODIFIED", "x"); stored.Damage(event) != nil {
-		t.Errorf("watchers are told of %+v", event)
-	}
-	if err := a.policies().Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-	if err := a.bindings().Delete(t.Context(), "y", metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
-	}
-}
-
-func (a *api) mendByKubectl(t *testing.T, kubectl, manifest string) {
-	t.Helper()
-	dir := t.TempDir()
-	path := filepath.Join(dir, "policy.json")
-	if err := os.WriteFile(path, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, test := range []struct{ args, want string }{
-		{"get pvap", "False"},
-		{"get pvap x -o yaml", "policy.portcullis.dev/undecodable: "},
-		{"describe pvap x", "CannotDecode"},
-		{"get pvapb y -o yaml", "policy.portcullis.dev/undecodable: "},
-		{"apply -f " + path, "configured"},
-	} {
-		command := exec.CommandContext(t.Context(), kubectl, append(strings.Fields(test.args), "--kubeconfig", a.Kubeconfig)...)
-		command.Env = append(os.Environ(), "HOME="+dir)
-		var out bytes.Buffer
-		command.Stdout, command.Stderr = &out, &out
-		if err := command.Run(); err != nil || !strings.Contains(out.String(), test.want) {
-			t.Errorf("kubectl %s: %v: %s", test.args, err, &out)
-		}
-		t.Logf("kubectl %s\n%s", test.args, &out)
 	}
 }

@@ -62,7 +62,7 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 }
 
 // swap puts the entries in force in place of those that the changes name, and
-// returns the policies of which there is something new to report.
+// returns the objects of which there is something new to report.
 func (c *Catalog) swap(changes []Change, next []*entry) ([]policy.ID, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -105,6 +105,7 @@ func (e *edit) replace(id policy.ID, next *entry) {
 		}
 	}
 	e.edited = true
+	e.changed[id] = true
 	if old != nil {
 		e.forget(id, old.unit)
 	}
@@ -114,7 +115,6 @@ func (e *edit) replace(id policy.ID, next *entry) {
 	}
 	switch unit := next.unit; {
 	case unit.Policy != nil:
-		e.changed[id] = true
 		e.put = append(e.put, unit)
 	case lost(unit):
 		e.catalog.lost[id] = unit
@@ -128,7 +128,6 @@ func (e *edit) replace(id policy.ID, next *entry) {
 
 func (e *edit) forget(id policy.ID, unit *policy.Unit) {
 	if unit.Policy != nil {
-		e.changed[id] = true
 		return
 	}
 	if lost(unit) {

@@ -234,16 +234,18 @@ func TestLostBinding(t *testing.T) {
 		change catalog.Change
 		want   string
 		told   []string
+		named  int // how many bindings are known to name b
 	}{
-		{"a policy", write(stored("Rule", "a", "no")), "", []string{"a"}},
-		{"a binding that names another", write(stored("RuleBinding", "x", "z")), "", []string{"z"}},
-		{"it is lost", write(stored("RuleBinding", "x", ""), broken), "a/x: no", []string{"a", "z"}},
-		{"another is lost", write(stored("RuleBinding", "y", ""), broken), "a/x: no, a/y: no", []string{"a"}},
-		{"a new policy", write(stored("Rule", "b", "yes")), "a/x: no, a/y: no, b/x: yes, b/y: yes", []string{"b"}},
-		{"a policy goes", catalog.Change{ID: policy.ID{Kind: "Rule", Name: "a"}}, "b/x: yes, b/y: yes", []string{"a"}},
-		{"one is written anew", write(stored("RuleBinding", "x", "b")), "b/x: yes, b/y: yes", []string{"b"}},
-		{"the other is deleted", catalog.Change{ID: policy.ID{Kind: "RuleBinding", Name: "y"}}, "b/x: yes", []string{"b"}},
-		{"the binding goes", catalog.Change{ID: policy.ID{Kind: "RuleBinding", Name: "x"}}, "", []string{"b"}},
+		{"a policy", write(stored("Rule", "a", "no")), "", []string{"a"}, 0},
+		{"a binding that names another", write(stored("RuleBinding", "x", "z")), "", []string{"x", "z"}, 0},
+		{"it is lost", write(stored("RuleBinding", "x", ""), broken), "a/x: no", []string{"x", "z"}, 0},
+		{"another is lost", write(stored("RuleBinding", "y", ""), broken), "a/x: no, a/y: no", []string{"y"}, 0},
+		{"a new policy", write(stored("Rule", "b", "yes")), "a/x: no, a/y: no, b/x: yes, b/y: yes", []string{"b"}, 0},
+		{"a policy goes", catalog.Change{ID: policy.ID{Kind: "Rule", Name: "a"}}, "b/x: yes, b/y: yes", []string{"a"}, 0},
+		{"one is written anew", write(stored("RuleBinding", "x", "b")), "b/x: yes, b/y: yes", []string{"b", "x"}, 1},
+		{"the other is deleted", catalog.Change{ID: policy.ID{Kind: "RuleBinding", Name: "y"}}, "b/x: yes", []string{"y"}, 1},
+		{"the binding goes", catalog.Change{ID: policy.ID{Kind: "RuleBinding", Name: "x"}}, "", []string{"b", "x"}, 0},
+		{"one that nobody knew goes", catalog.Change{ID: policy.ID{Kind: "RuleBinding", Name: "w"}}, "", []string{"w"}, 0},
 	}
 	for _, step := range steps {
 		told = nil
@@ -255,9 +257,11 @@ func TestLostBinding(t *testing.T) {
 		if !slices.Equal(told, step.told) {
 			t.Errorf("%s: told of %v, want %v", step.name, told, step.told)
 		}
-		want := strings.Count(step.want, "b/")
-		if report, _ := c.Report(policy.ID{Kind: "Rule", Name: "b"}); report.Bindings != want {
-			t.Errorf("%s: %d bindings of b are reported, want %d", step.name, report.Bindings, want)
+		if report, _ := c.Report(policy.ID{Kind: "Rule", Name: "b"}); report.Bindings != step.named || report.Binding {
+			t.Errorf("%s: reported of b is %+v, want %d bindings", step.name, report, step.named)
+		}
+		if report, ok := c.Report(policy.ID{Kind: "RuleBinding", Name: "x"}); ok && !report.Binding {
+			t.Errorf("%s: a binding is reported as a policy", step.name)
 		}
 	}
 }

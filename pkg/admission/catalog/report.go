@@ -20,8 +20,10 @@ type Report struct {
 	Faults field.ErrorList
 	// Damage says that the stored object cannot be read.
 	Damage error
-	// Bindings is the number of bindings that name the policy, or that may: of a
-	// damaged one it may not be known.
+	// Binding says that the object is not a policy but binds one.
+	Binding bool
+	// Bindings is the number of bindings that are known to name the policy. One that
+	// is so damaged that nobody knows what it names is not counted.
 	Bindings int
 }
 
@@ -40,17 +42,12 @@ func (c *Catalog) Report(id policy.ID) (Report, bool) {
 	}
 	report := entry.report
 	report.Bindings = c.bindings[id]
-	for _, stand := range c.spread {
-		if stand.unit.Binding.Policy == id {
-			report.Bindings++
-		}
-	}
 	return report, true
 }
 
 // Watch calls notify with each policy that there is, and from then on with each
-// of which there may be something new to report, as soon as that is in force. It
-// must return at once.
+// policy and binding of which there may be something new to report, as soon as
+// that is in force. It must return at once.
 func (c *Catalog) Watch(notify func(policy.ID)) {
 	for _, id := range c.watch(notify) {
 		notify(id)

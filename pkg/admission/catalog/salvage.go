@@ -46,8 +46,9 @@ func lost(unit *policy.Unit) bool { return unit.Binding != nil && unit.Binding.P
 // with what else could be read of it, which is Deny and all requests as a rule.
 // One of these policies it did bind, and leaving it out would put that one out of
 // force without a word. A request that all of these policies would admit is
-// admitted still; and the object can always be deleted, since nobody judges
-// requests for it.
+// admitted still; and nobody judges requests to delete or replace the object. One
+// under a key that no object can have can be removed from etcd alone: its damage
+// says how.
 func (e *edit) bindLost() {
 	c := e.catalog
 	if len(c.lost) == 0 && len(c.spread) == 0 {
@@ -62,16 +63,14 @@ func (e *edit) bindLost() {
 			}
 		}
 	}
-	for id, stand := range c.spread {
+	for id := range c.spread {
 		if _, ok := wanted[id]; !ok {
 			e.gone = append(e.gone, id)
-			e.changed[stand.unit.Binding.Policy] = true
 		}
 	}
 	for id, stand := range wanted {
 		if c.spread[id].of != stand.of {
 			e.put = append(e.put, stand.unit)
-			e.changed[stand.unit.Binding.Policy] = true
 		}
 	}
 	c.spread = wanted

@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/token/tokenfile"
@@ -86,8 +88,9 @@ func loadTokens(ctx context.Context, path string) (map[string]*user.DefaultInfo,
 
 // readTokens reads the format of
 // k8s.io/apiserver/pkg/authentication/token/tokenfile. It refuses what that only
-// warns of or drops in silence, an empty or repeated token and a further column:
-// somebody would not be whom the file says. No error shows a token.
+// warns of or drops in silence, an empty or repeated token and a further column,
+// and what looks like something else than it is: somebody would not be whom the
+// file says. No error shows a token.
 func readTokens(from io.Reader) (map[string]*user.DefaultInfo, error) {
 	tokens, lines := map[string]*user.DefaultInfo{}, map[string]int{}
 	reader := csv.NewReader(from)
@@ -125,12 +128,60 @@ func readToken(record []string) (string, *user.DefaultInfo, error) {
 		return "", nil, fmt.Errorf("%d columns are too many, several groups need quotes; write %s", len(record), format)
 	case record[0] == "":
 		return "", nil, errors.New("the token is empty; write " + format)
+	case strings.HasPrefix(record[0], "#"):
+		return "", nil, errors.New("the file has no comments, and a token that begins with # looks like one; remove the line or take another token")
 	case record[1] == "":
 		return "", nil, errors.New("the user is empty; write " + format)
 	}
-	holder := &user.DefaultInfo{Name: record[1], UID: record[2]}
+	token, holder := record[0], &user.DefaultInfo{Name: record[1], UID: record[2]}
 	if len(record) == 4 && record[3] != "" {
 		holder.Groups = strings.Split(record[3], ",")
 	}
-	return record[0], holder, nil
+	if err := checkText("the token", token); err != nil {
+		return "", nil, err
+	}
+	return token, holder, checkHolder(holder)
+}
+
+// checkHolder refuses whom nobody may claim to be, too: an anonymous caller is
+// known by having no credentials.
+func checkHolder(holder *user.DefaultInfo) error {
+	if err := checkText("the user", holder.Name); err != nil {
+		return err
+	}
+	if err := checkText("the uid", holder.UID); err != nil {
+		return err
+	}
+	if holder.Name == user.Anonymous {
+		return fmt.Errorf("the user %s is who shows no token; take another name", user.Anonymous)
+	}
+	for i, group := range holder.Groups {
+		if group == "" {
+			return fmt.Errorf("group %d of %d is empty; remove it", i+1, len(holder.Groups))
+		}
+		if err := checkText(fmt.Sprintf("group %d", i+1), group); err != nil {
+			return err
+		}
+		if group == user.AllUnauthenticated {
+			return fmt.Errorf("the group %s is of those who show no token; remove it", user.AllUnauthenticated)
+		}
+	}
+	return nil
+}
+
+// checkText refuses what cannot be seen in the file, and what no header or no
+// RBAC object would have the same.
+func checkText(what, text string) error {
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("%s is not UTF-8; write it anew", what)
+	}
+	for _, r := range text {
+		switch {
+		case unicode.IsSpace(r):
+			return fmt.Errorf("%s has white space (%U); remove it", what, r)
+		case !unicode.IsPrint(r):
+			return fmt.Errorf("%s has a character that cannot be seen (%U), as a byte order mark is (U+FEFF); remove it", what, r)
+		}
+	}
+	return nil
 }

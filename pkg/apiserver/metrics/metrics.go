@@ -129,11 +129,11 @@ func (r *Registry) start() {
 	build.WithLabelValues(r.sources.Version, runtime.Version(), runtime.GOOS+"/"+runtime.GOARCH).Set(1)
 }
 
-// Changed tells that there is something new to report of a stored policy, and that
-// it is in force.
+// Changed tells that there is something new to report of a stored policy or
+// binding, and that it is in force.
 func (r *Registry) Changed(id policy.ID) {
 	r.follow(id)
-	r.writes.changed()
+	r.writes.changed(id)
 }
 
 // Handler serves these metrics together with those of the Kubernetes libraries.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/utils/clock"
@@ -28,6 +29,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 const policyKindName = "ValidatingAdmissionPolicy"
@@ -239,6 +241,22 @@ func TestSeriesFollowThePolicies(t *testing.T) {
 	m.Changed(policyID("q"))
 	if got, ok := m.count()[policyKindName]; !ok || got != (policyCount{}) {
 		t.Errorf("count: got %+v, %v: want zeros", got, ok)
+	}
+}
+
+// TestBindingsHaveNoSeries: their changes settle their writes, and no more.
+func TestBindingsHaveNoSeries(t *testing.T) {
+	m, stored := newTestMetrics()
+	binding := policy.ID{Kind: policyKindName + "Binding", Name: "b"}
+	m.writes.acknowledged(binding.Kind, &policyapi.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: "b", UID: "1", Generation: 1}}, false)
+	before := len(samples(t, m))
+	stored[binding] = catalog.Report{UID: "1", Generation: 1, Binding: true}
+	m.Changed(binding)
+	if got := len(samples(t, m)); got != before || len(m.count()) != 0 {
+		t.Errorf("%d series after a change of a binding, want %d", got, before)
+	}
+	if m.writes.count != 0 {
+		t.Errorf("%d writes wait, want none", m.writes.count)
 	}
 }
 

@@ -34,15 +34,15 @@ func (r *Registry) series(id policy.ID) *policySeries {
 	return series
 }
 
-// follow begins or ends the series of a policy, as it is stored or not. To look
-// and to change is one step: what follows the deletion of a policy always finds it
-// gone, so that no series stays behind.
+// follow begins or ends the series of a policy, as it is stored or not; bindings
+// have none. To look and to change is one step: what follows the deletion of a
+// policy always finds it gone, so that no series stays behind.
 func (r *Registry) follow(id policy.ID) *policySeries {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	report, stored := r.sources.Report(id)
 	series := r.policies[id]
-	if !stored {
+	if !stored || report.Binding {
 		if series != nil {
 			delete(r.policies, id)
 			r.remove(id)

@@ -78,13 +78,11 @@ func (p *propagation) acknowledged(kind string, obj runtime.Object, deleted bool
 	p.settle(id) // it may be in force already
 }
 
-// changed tells that what is in force has changed.
-func (p *propagation) changed() {
+// changed tells that what is in force of an object has changed.
+func (p *propagation) changed(id policy.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for id := range p.waiting {
-		p.settle(id)
-	}
+	p.settle(id)
 }
 
 // settle observes the writes of an object that do not wait any more: the last one
@@ -92,10 +90,10 @@ func (p *propagation) changed() {
 // of an object that had the name before are left out, since it is not known when
 // it went.
 func (p *propagation) settle(id policy.ID) {
-	if !p.sources.Complete() {
+	writes := p.waiting[id]
+	if len(writes) == 0 || !p.sources.Complete() {
 		return
 	}
-	writes := p.waiting[id]
 	report, stored := p.sources.Report(id)
 	for last := len(writes) - 1; last >= 0; last-- {
 		if !writes[last].inForce(&report, stored) {

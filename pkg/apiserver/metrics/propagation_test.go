@@ -49,7 +49,7 @@ func (p *propagationTest) enforce(uid types.UID, generation int64) {
 	if generation == 0 {
 		delete(p.stored, policyID("p"))
 	}
-	p.changed()
+	p.changed(policyID("p"))
 }
 
 func (p *propagationTest) write(uid types.UID, generation int64) {
@@ -75,13 +75,13 @@ func TestPropagation(t *testing.T) {
 		{"a creation", func(p *propagationTest) {
 			p.write("1", 1)
 			p.pass(second)
-			p.changed() // of another policy
+			p.changed(policyID("q"))
 			p.pass(second)
 			p.enforce("1", 1)
 			p.pass(second)
-			p.changed()
+			p.changed(policyID("p"))
 		}, "[2]", 0},
-		{"not yet", func(p *propagationTest) { p.write("1", 1); p.pass(second); p.changed() }, "[]", 1},
+		{"not yet", func(p *propagationTest) { p.write("1", 1); p.pass(second); p.changed(policyID("p")) }, "[]", 1},
 		{"in force before it is noted", func(p *propagationTest) { p.enforce("1", 1); p.write("1", 1) }, "[0]", 0},
 		{"an update", func(p *propagationTest) {
 			p.enforce("1", 1)
@@ -108,7 +108,7 @@ func TestPropagation(t *testing.T) {
 			p.enforce("1", 1)
 			p.delete("1", 1)
 			p.pass(second)
-			p.changed()
+			p.changed(policyID("p"))
 			p.enforce("1", 0)
 		}, "[1]", 0},
 		{"deleted and created anew at once", func(p *propagationTest) {
@@ -137,7 +137,7 @@ func TestPropagation(t *testing.T) {
 			p.complete = false
 			p.delete("1", 1)
 			p.pass(second)
-			p.changed()
+			p.changed(policyID("p"))
 		}, "[]", 1},
 		{"a damaged object", func(p *propagationTest) { p.delete("", 0) }, "[]", 0},
 		{"a clock that was set back", func(p *propagationTest) { p.write("1", 1); p.pass(-second); p.enforce("1", 1) }, "[0]", 0},
@@ -153,6 +153,23 @@ func TestPropagation(t *testing.T) {
 				t.Errorf("%d writes wait, want %d", p.count, test.left)
 			}
 		})
+	}
+}
+
+// TestPropagationAsksForWhatHasChangedAlone: many writes may wait.
+func TestPropagationAsksForWhatHasChangedAlone(t *testing.T) {
+	p := newPropagationTest()
+	p.complete = false
+	p.write("1", 1)
+	p.complete = true
+	p.stored[policyID("p")] = catalog.Report{UID: "1", Generation: 1}
+	p.changed(policyID("q"))
+	if p.count != 1 {
+		t.Error("a change of another policy settles the write")
+	}
+	p.changed(policyID("p"))
+	if p.count != 0 {
+		t.Error("the change does not settle the write")
 	}
 }
 

@@ -57,7 +57,7 @@ func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.Fa
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
 		ready.Message = fmt.Sprintf("it does not compile: each request that it matches and that needs an expression at fault is handled by its failurePolicy %s", decides)
 	case report.Bindings == 0:
-		ready.Message = "no binding names it, so it judges nothing"
+		ready.Message = "no binding names it: it judges nothing, as long as every binding can be read"
 	}
 	return []metav1.Condition{compiled, ready}
 }

@@ -47,7 +47,7 @@ const (
 type Reports interface {
 	Report(id policy.ID) (catalog.Report, bool)
 	// Watch calls notify with each policy that there is, and from then on with
-	// each of which there may be something new to report.
+	// each object of which there may be something new to report.
 	Watch(notify func(policy.ID))
 }
 

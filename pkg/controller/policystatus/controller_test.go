@@ -138,7 +138,7 @@ func TestConditions(t *testing.T) {
 		ready         string
 	}{
 		{"in force", reported("p", 3, 1), nil, "True Compiled every expression compiles", "True InForce it judges the requests that it matches"},
-		{"without a binding", reported("p", 3, 0), nil, "True Compiled every expression compiles", "True InForce no binding names it, so it judges nothing"},
+		{"without a binding", reported("p", 3, 0), nil, "True Compiled every expression compiles", "True InForce no binding names it: it judges nothing, as long as every binding can be read"},
 		{
 			"a fault", reported("p", 3, 1, fault("bad")), &ignored,
 			`False CompileFailed spec.validations[0].expression: Invalid value: "object.": bad`,

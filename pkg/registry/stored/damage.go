@@ -4,6 +4,7 @@
 package stored
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
@@ -26,7 +28,10 @@ const UndecodableAnnotation = "policy.portcullis.dev/undecodable"
 // maxDamageText bounds what is said about a damaged object, in bytes.
 const maxDamageText = 1024
 
-const undecodable = "the stored object cannot be decoded: "
+const (
+	undecodable = "the stored object cannot be decoded: "
+	howToMend   = ": replace the whole object (kubectl replace) or delete it"
+)
 
 // Damage returns an error when obj, as it was read from the storage, is only what
 // can be read of an object that cannot be decoded. Its spec must not be taken for
@@ -59,17 +64,26 @@ func unmark(obj metav1.Object) {
 // were the whole.
 func refuseDamage(damage error) field.ErrorList {
 	return field.ErrorList{field.Forbidden(field.NewPath("metadata", "annotations").Key(UndecodableAnnotation),
-		damage.Error()+": write the whole object anew or delete it")}
+		damage.Error()+howToMend+"; what replaces it must not have this annotation")}
+}
+
+// replacesDamage says whether obj is the whole of an object of which old is what
+// can be read. A patch, server-side apply included, is not, whatever it changes:
+// it is made of what is shown. Nor is an object that has the mark still, since its
+// writer has read it, or one with the spec that is shown.
+func (s strategy) replacesDamage(ctx context.Context, obj, old runtime.Object) bool {
+	request, known := genericapirequest.RequestInfoFrom(ctx)
+	return known && request.Verb == "update" && Damage(obj) == nil && !s.kind.Spec.equal(obj, old)
 }
 
 // damagedConditions are those of a policy that cannot be decoded. Nobody writes
 // them, since a write would replace what is stored; so nobody knows since when
 // they hold.
-func damagedConditions(p *policy.ValidatingAdmissionPolicy, damage string) []metav1.Condition {
+func damagedConditions(p *policy.ValidatingAdmissionPolicy, damage, advice string) []metav1.Condition {
 	condition := metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: p.Generation}
 	compiled, ready := condition, condition
 	compiled.Type, compiled.Reason = "Compiled", "CannotDecode"
-	compiled.Message = undecodable + damage + ": write it anew or delete it"
+	compiled.Message = undecodable + damage + advice
 	matched := "each request that it may match"
 	if p.Spec.MatchConstraints == nil {
 		matched = "what it matches cannot be read either, and every request"

@@ -44,9 +44,10 @@ type Kind struct {
 	Cells   func(obj runtime.Object) ([]any, error)
 
 	// salvage puts into an empty object what can be read of the spec of a stored one
-	// that cannot be decoded, and says in its status, if it has one, what is wrong.
+	// that cannot be decoded, and says in its status, if it has one, what is wrong
+	// and what to do.
 	// The object must not be valid: it must not pass for the whole.
-	salvage func(obj runtime.Object, spec fields, damage string)
+	salvage func(obj runtime.Object, spec fields, damage, advice string)
 }
 
 // Name returns the name of the kind, as typer knows it.
@@ -122,10 +123,10 @@ func Cells[T runtime.Object](cells func(T) []any) func(runtime.Object) ([]any, e
 }
 
 // salvageOf makes a typed salvage function one of the table.
-func salvageOf[T runtime.Object](fill func(obj T, spec fields, damage string)) func(runtime.Object, fields, string) {
-	return func(obj runtime.Object, spec fields, damage string) {
+func salvageOf[T runtime.Object](fill func(obj T, spec fields, damage, advice string)) func(runtime.Object, fields, string, string) {
+	return func(obj runtime.Object, spec fields, damage, advice string) {
 		if typed, ok := obj.(T); ok {
-			fill(typed, spec, damage)
+			fill(typed, spec, damage, advice)
 		}
 	}
 }

@@ -80,16 +80,16 @@ func validatingAdmissionPolicyBindings() Kind {
 // salvagePolicy keeps what says for which requests the policy is, and what an
 // error leads to. Without matchConstraints it is for all, and without a
 // failurePolicy defaulting makes it Fail. It has no validations.
-func salvagePolicy(p *policy.ValidatingAdmissionPolicy, spec fields, damage string) {
+func salvagePolicy(p *policy.ValidatingAdmissionPolicy, spec fields, damage, advice string) {
 	p.Spec.MatchConstraints = readField[admissionregistrationv1.MatchResources](spec, "matchConstraints")
 	p.Spec.FailurePolicy = readField[admissionregistrationv1.FailurePolicyType](spec, "failurePolicy")
-	p.Status.Conditions = damagedConditions(p, damage)
+	p.Status.Conditions = damagedConditions(p, damage, advice)
 }
 
 // salvageBinding keeps what says which policy is bound, with which params and for
 // which requests. Without matchResources it is for all that the policy matches. It
 // has no actions, which denies.
-func salvageBinding(b *policy.ValidatingAdmissionPolicyBinding, spec fields, _ string) {
+func salvageBinding(b *policy.ValidatingAdmissionPolicyBinding, spec fields, _, _ string) {
 	b.Spec.PolicyName = valueOr(readField[string](spec, "policyName"), "")
 	b.Spec.ParamRef = readField[admissionregistrationv1.ParamRef](spec, "paramRef")
 	b.Spec.MatchResources = readField[admissionregistrationv1.MatchResources](spec, "matchResources")

@@ -4,6 +4,7 @@
 package stored
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +55,7 @@ type salvager struct {
 	kind  Kind
 	codec runtime.Codec
 	root  string            // of the keys of the kind
-	next  value.Transformer // nil when objects are stored in plain text
+	next  value.Transformer // between etcd and this one, or nil
 }
 
 // TransformToStorage implements value.Transformer.
@@ -66,7 +67,9 @@ func (s *salvager) TransformToStorage(ctx context.Context, data []byte, dataCtx 
 }
 
 // TransformFromStorage implements value.Transformer. What the next transformer
-// cannot read is an error and not damage: its keys may come back.
+// cannot read is an error and not damage: its keys may come back. Without one
+// there are no keys, and what is encrypted is damaged: it must not keep its whole
+// kind from being read.
 func (s *salvager) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
 	stale := false
 	if s.next != nil {
@@ -79,8 +82,13 @@ func (s *salvager) TransformFromStorage(ctx context.Context, data []byte, dataCt
 	if !ok {
 		return data, stale, nil
 	}
-	name := s.name(key)
-	damage := s.check(name, data)
+	name, possible := s.name(key)
+	var damage error
+	if possible {
+		damage = s.check(name, data)
+	} else {
+		damage = &impossibleKeyError{key: s.root + key}
+	}
 	if damage == nil {
 		return data, stale, nil
 	}
@@ -90,23 +98,12 @@ func (s *salvager) TransformFromStorage(ctx context.Context, data []byte, dataCt
 	return whole, true, err
 }
 
-// name returns the name that a key stands for. One that no object of the API can
-// have still has to be listed, so what cannot be part of a path is replaced.
-func (s *salvager) name(key string) types.NamespacedName {
-	var name types.NamespacedName
-	if s.kind.Namespaced {
-		name.Namespace, key, _ = strings.Cut(key, "/")
-	}
-	name.Name = strings.NewReplacer("/", ":", "%", ":").Replace(key)
-	if name.Name == "" || name.Name == "." || name.Name == ".." {
-		name.Name = ":" + name.Name
-	}
-	return name
-}
-
 // check says why data is not the object of that name. Errors and panics of
 // decoding, defaulting and conversion are reasons.
 func (s *salvager) check(name types.NamespacedName, data []byte) (damage error) {
+	if bytes.HasPrefix(data, []byte("k8s:enc:")) {
+		return errors.New("it is encrypted, and this server has no keys")
+	}
 	obj, err := s.decode(data)
 	if runtime.IsNotRegisteredError(err) {
 		text, _, _ := strings.Cut(err.Error(), " in scheme ")
@@ -177,7 +174,11 @@ func (s *salvager) encode(metadata metav1.ObjectMeta, spec fields, damage error)
 	if err != nil {
 		return nil, nil, err
 	}
-	text := printable(damage.Error(), maxDamageText)
+	text, advice := printable(damage.Error(), maxDamageText), howToMend
+	var impossible *impossibleKeyError
+	if errors.As(damage, &impossible) {
+		advice = "" // it says itself what to do
+	}
 	accessor.SetName(metadata.Name)
 	accessor.SetNamespace(metadata.Namespace)
 	accessor.SetUID(metadata.UID)
@@ -190,7 +191,7 @@ func (s *salvager) encode(metadata metav1.ObjectMeta, spec fields, damage error)
 	}
 	annotations[UndecodableAnnotation] = text
 	accessor.SetAnnotations(annotations)
-	s.kind.salvage(obj, spec, text)
+	s.kind.salvage(obj, spec, text, advice)
 	if whole, err = runtime.Encode(s.codec, obj); err != nil {
 		return nil, nil, err
 	}

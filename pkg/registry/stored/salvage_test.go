@@ -11,7 +11,6 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -83,10 +82,10 @@ func TestSalvagePolicy(t *testing.T) {
 		says             string
 	}{
 		{"garbage", "\x00\xff\x1b[31m", all, "Fail", "control characters are not allowed"},
+		{"something encrypted", "k8s:enc:aescbc:v1:key:xyz", all, "Fail", "it is encrypted, and this server has no keys"},
 		{"nothing", "", all, "Fail", ""},
 		{"null", "null", all, "Fail", ""},
 		{"an array", `[1]`, all, "Fail", ""},
-		{"encrypted", "k8s:enc:aescbc:v1:k:x", all, "Fail", ""},
 		{"no kind", `{}`, all, "Fail", "Kind"},
 		{"another kind", change(wholeBinding, `"b"`, `"p"`), all, "Fail", "it is a ValidatingAdmissionPolicyBinding and not a ValidatingAdmissionPolicy"},
 		{"an unknown kind", change(wholePolicy, "AdmissionPolicy", "Policy"), pods, "Ignore", `no kind "ValidatingPolicy" is registered`},
@@ -211,25 +210,6 @@ func TestWholeObjectsStayAsTheyAre(t *testing.T) {
 	}
 }
 
-// TestKeysThatAreNoNames: such a key can only be made behind the back of the
-// server, and still must not keep the others from being listed.
-func TestKeysThatAreNoNames(t *testing.T) {
-	s := newSalvager(t, validatingAdmissionPolicies())
-	for key, name := range map[string]string{"a/p": "a:p", "": ":", "..": ":..", "a%2f": "a:2f"} {
-		data, _, err := s.TransformFromStorage(t.Context(), []byte(wholePolicy), value.DefaultContext(s.root+key))
-		if err != nil {
-			t.Fatal(err)
-		}
-		obj, err := runtime.Decode(s.codec, data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if accessor, err := meta.Accessor(obj); err != nil || accessor.GetName() != name {
-			t.Errorf("key %q: name %q, %v, want %q", key, accessor.GetName(), err, name)
-		}
-	}
-}
-
 // panicking decodes nothing until it has been asked a number of times.
 type panicking struct {
 	runtime.Codec
@@ -280,53 +260,5 @@ func TestEncryptionThatFailsIsNoDamage(t *testing.T) {
 	s.next = failing{}
 	if _, _, err := s.TransformFromStorage(t.Context(), []byte(wholePolicy), value.DefaultContext(s.root+"p")); !errors.Is(err, errNoKey) {
 		t.Errorf("got %v, want %v", err, errNoKey)
-	}
-}
-
-// TestWritesOverDamage: what is shown of a damaged object is never stored as if
-// it were the whole, and the mark is never taken from a client.
-func TestWritesOverDamage(t *testing.T) {
-	kind := validatingAdmissionPolicies()
-	read, _ := newSalvager(t, kind).read(t, "p", change(wholePolicy, "v1alpha1", "v9"))
-	writes := strategy{kind: kind}
-	old, ok := read.(*policy.ValidatingAdmissionPolicy)
-	if !ok {
-		t.Fatalf("got a %T", read)
-	}
-
-	labelled := old.DeepCopy()
-	labelled.Labels = map[string]string{"c": "d"}
-	writes.PrepareForUpdate(t.Context(), labelled, old)
-	if errs := writes.ValidateUpdate(t.Context(), labelled, old); len(errs) != 1 || !strings.Contains(errs[0].Error(), "write the whole object anew or delete it") {
-		t.Errorf("a change of labels: %v", errs)
-	}
-
-	reported := old.DeepCopy()
-	reported.Status.Conditions = nil
-	statusStrategy{writes}.PrepareForUpdate(t.Context(), reported, old)
-	if errs := (statusStrategy{writes}).ValidateUpdate(t.Context(), reported, old); len(errs) != 1 {
-		t.Errorf("a write of the status: %v", errs)
-	}
-
-	repaired := old.DeepCopy()
-	repaired.Spec.Validations = []admissionregistrationv1.Validation{{Expression: "true"}}
-	writes.PrepareForUpdate(t.Context(), repaired, old)
-	if errs := writes.ValidateUpdate(t.Context(), repaired, old); len(errs) != 0 {
-		t.Errorf("a repair: %v", errs)
-	}
-	if Damage(repaired) != nil || repaired.Annotations != nil || repaired.Status.Conditions != nil || repaired.Generation != 4 || repaired.UID != "u" {
-		t.Errorf("repaired is %+v", repaired)
-	}
-
-	forged := policyWith(1, "true", 0, "")
-	forged.Annotations = map[string]string{UndecodableAnnotation: "x", "a": "b"}
-	writes.PrepareForCreate(t.Context(), forged)
-	if Damage(forged) != nil || forged.Annotations["a"] != "b" {
-		t.Errorf("created with annotations %v", forged.Annotations)
-	}
-	forged.Annotations[UndecodableAnnotation] = "x"
-	writes.PrepareForUpdate(t.Context(), forged, policyWith(1, "true", 0, ""))
-	if Damage(forged) != nil {
-		t.Errorf("updated with annotations %v", forged.Annotations)
 	}
 }

@@ -76,7 +76,9 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if err != nil {
 		return
 	}
-	unmark(updated)
+	if !damaged {
+		unmark(updated)
+	}
 	if damaged || !s.kind.Spec.equal(obj, old) {
 		updated.SetGeneration(existing.GetGeneration() + 1)
 	}
@@ -87,10 +89,10 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 	return s.kind.Validate(obj)
 }
 
-// ValidateUpdate checks an object against the one it replaces. A change of
-// metadata alone does not replace a damaged object.
-func (s strategy) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
-	if damage := Damage(old); damage != nil && s.kind.Spec.equal(obj, old) {
+// ValidateUpdate checks an object against the one it replaces. Nothing but the
+// whole replaces a damaged one.
+func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if damage := Damage(old); damage != nil && !s.replacesDamage(ctx, obj, old) {
 		return refuseDamage(damage)
 	}
 	return s.kind.ValidateUpdate(obj, old)
@@ -104,12 +106,14 @@ func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object
 	return nil
 }
 
-// GetResetFields names the fields that a write of the object does not own.
+// GetResetFields names the fields that a write of the object does not own: the
+// status, and the mark of damage.
 func (s strategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
+	mark := fieldpath.MakePathOrDie("metadata", "annotations", UndecodableAnnotation)
 	if s.kind.Status == nil {
-		return nil
+		return resetFields(mark)
 	}
-	return resetFields("status")
+	return resetFields(mark, fieldpath.MakePathOrDie("status"))
 }
 
 // statusStrategy guards the writes of the status subresource.
@@ -142,15 +146,11 @@ func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Objec
 
 // GetResetFields names the fields that a write of the status does not own.
 func (statusStrategy) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
-	return resetFields("spec", "metadata")
+	return resetFields(fieldpath.MakePathOrDie("spec"), fieldpath.MakePathOrDie("metadata"))
 }
 
-func resetFields(names ...string) map[fieldpath.APIVersion]*fieldpath.Set {
-	set := fieldpath.NewSet()
-	for _, name := range names {
-		set.Insert(fieldpath.MakePathOrDie(name))
-	}
+func resetFields(paths ...fieldpath.Path) map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
-		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): set,
+		fieldpath.APIVersion(v1alpha1.SchemeGroupVersion.String()): fieldpath.NewSet(paths...),
 	}
 }

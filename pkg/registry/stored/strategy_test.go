@@ -108,14 +108,15 @@ func TestPrepare(t *testing.T) {
 func TestResetFields(t *testing.T) {
 	for _, kind := range Kinds() {
 		reset := strategy{kind: kind}.GetResetFields()
-		if kind.Status == nil {
-			if reset != nil {
-				t.Errorf("%s: resets %v, want nothing: it has no status", kind.Resource, reset)
-			}
-			continue
+		want := ".metadata.annotations.policy.portcullis.dev/undecodable"
+		if kind.Status != nil {
+			want = ".status\n" + want
 		}
-		if got, want := reset["policy.portcullis.dev/v1alpha1"].String(), ".status"; got != want {
+		if got := reset["policy.portcullis.dev/v1alpha1"].String(); got != want {
 			t.Errorf("%s: resets %q, want %q", kind.Resource, got, want)
+		}
+		if kind.Status == nil {
+			continue
 		}
 		status := statusStrategy{strategy{kind: kind}}.GetResetFields()["policy.portcullis.dev/v1alpha1"]
 		if want := ".metadata\n.spec"; status.String() != want {
