@@ -43,6 +43,31 @@ func (r *rule) fails(req *request.Request, resource schema.GroupVersionResource)
 // whyNoRule says in which aspect the nearest rules do not apply. It is asked only
 // when none does.
 func (c *Criteria) whyNoRule(req *request.Request, view cluster.View) string {
+	nearest, rules := c.nearest(req, view)
+	var wanted enumeration
+	switch nearest {
+	case byScope:
+		return whyNotScope(req, rules)
+	case byOperation:
+		for _, r := range rules {
+			wanted.addAll(r.operations)
+		}
+		return fmt.Sprintf("operation %s is none of %s", seen(string(req.Operation)), &wanted)
+	case byName:
+		for _, r := range rules {
+			wanted.addAll(r.names)
+		}
+		return fmt.Sprintf("name %s is none of the resourceNames %s", seen(req.Name), &wanted)
+	case byResource:
+	}
+	for _, r := range rules {
+		r.addResources(&wanted)
+	}
+	return fmt.Sprintf("resource %s is none of %s", resourceText(req.RequestResource, req.RequestSubResource), &wanted) + c.leftOut(req, view)
+}
+
+// nearest returns the rules that fail last, and in what.
+func (c *Criteria) nearest(req *request.Request, view cluster.View) (aspect, []*rule) {
 	resources := []schema.GroupVersionResource{req.RequestResource}
 	if c.equivalent {
 		for _, other := range equivalents(req, view) {
@@ -65,26 +90,7 @@ func (c *Criteria) whyNoRule(req *request.Request, view cluster.View) string {
 			rules = append(rules, &c.rules[i])
 		}
 	}
-	var wanted enumeration
-	switch nearest {
-	case byScope:
-		return whyNotScope(req, rules)
-	case byOperation:
-		for _, r := range rules {
-			wanted.addAll(r.operations)
-		}
-		return fmt.Sprintf("operation %s is none of %s", seen(string(req.Operation)), &wanted)
-	case byName:
-		for _, r := range rules {
-			wanted.addAll(r.names)
-		}
-		return fmt.Sprintf("name %s is none of the resourceNames %s", seen(req.Name), &wanted)
-	case byResource:
-	}
-	for _, r := range rules {
-		wanted.addAll(r.resourceTexts())
-	}
-	return fmt.Sprintf("resource %s is none of %s", resourceText(req.RequestResource, req.RequestSubResource), &wanted) + c.leftOut(req, view)
+	return nearest, rules
 }
 
 // leftOut names the equivalent resource under which a rule would match if the
@@ -106,6 +112,9 @@ func (c *Criteria) leftOut(req *request.Request, view cluster.View) string {
 func whyNotScope(req *request.Request, rules []*rule) string {
 	var wanted enumeration
 	for _, r := range rules {
+		if wanted.full() {
+			break
+		}
 		wanted.add(string(r.scope))
 	}
 	is := admissionregistrationv1.NamespacedScope
@@ -115,22 +124,19 @@ func whyNotScope(req *request.Request, rules []*rule) string {
 	return fmt.Sprintf("scope %s of %s is not %s", is, resourceText(req.RequestResource, req.RequestSubResource), &wanted)
 }
 
-// resourceTexts returns what the rule asks for in the form of resourceText, and
-// no more of it than an enumeration shows and counts.
-func (r *rule) resourceTexts() []string {
-	var texts []string
+// addResources adds what the rule asks for in the form of resourceText.
+func (r *rule) addResources(wanted *enumeration) {
 	for _, group := range r.groups {
 		for _, version := range r.versions {
 			for _, pattern := range r.resources {
-				if len(texts) == maxCombined {
-					return texts
+				if wanted.full() {
+					return
 				}
 				resource := schema.GroupVersionResource{Group: group, Version: version, Resource: pattern.resource}
-				texts = append(texts, resourceText(resource, pattern.subresource))
+				wanted.add(resourceText(resource, pattern.subresource))
 			}
 		}
 	}
-	return texts
 }
 
 // resourceText returns for example "deployments/scale (apps/v1)".

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -53,7 +54,7 @@ func (s selector) whyNotNamespace(ctx context.Context, req *request.Request, vie
 	if err != nil { // it could be read a moment ago
 		return reason
 	}
-	return reason + " " + s.labelsText(set)
+	return reason + " " + s.namespaceText(set)
 }
 
 func (s selector) whyNotObjects(req *request.Request) string {
@@ -63,52 +64,91 @@ func (s selector) whyNotObjects(req *request.Request) string {
 	case err != nil:
 		return reason + " the object"
 	case req.Object != nil && req.OldObject != nil:
-		return reason + " the object " + s.labelsText(sets.object) + " nor the old object " + s.labelsText(sets.oldObject)
+		return reason + " the object " + s.objectText(sets.object) + " nor the old object " + s.objectText(sets.oldObject)
 	case req.Object != nil:
-		return reason + " the object " + s.labelsText(sets.object)
+		return reason + " the object " + s.objectText(sets.object)
 	case req.OldObject != nil:
-		return reason + " the old object " + s.labelsText(sets.oldObject)
+		return reason + " the old object " + s.objectText(sets.oldObject)
 	}
 	return reason + ": the request has no object"
 }
 
 // text returns the selector as kubectl takes it, in an order that does not depend
-// on that of maps.
+// on that of maps, and what is too long as a number.
 func (s selector) text() string {
+	var texts []string
 	requirements, _ := s.labels.Requirements()
-	texts := make([]string, 0, len(requirements))
 	for i := range requirements {
-		texts = append(texts, requirements[i].String())
+		if i == maxRequirements {
+			break
+		}
+		requirement := &requirements[i]
+		if values := len(requirement.ValuesUnsorted()); values > maxValues {
+			texts = append(texts, fmt.Sprintf("%s %s (%d values)", requirement.Key(), requirement.Operator(), values))
+			continue
+		}
+		texts = append(texts, requirement.String())
 	}
 	slices.Sort(texts)
-	return cut(strings.Join(texts, ","), maxSelectorText)
+	text := strings.Join(texts, ",")
+	if left := len(requirements) - len(texts); left > 0 {
+		text += fmt.Sprintf(",... (%d more)", left)
+	}
+	return cut(text, maxSelectorText)
 }
 
-// labelsText returns the labels that were seen, those first that the selector
-// asks for.
-func (s selector) labelsText(set labels.Set) string {
-	if len(set) == 0 {
-		return "(no labels)"
-	}
-	asked := map[string]bool{}
+// asked returns the labels that the selector asks for.
+func (s selector) asked(set labels.Set) []string {
+	var keys []string
 	requirements, _ := s.labels.Requirements()
 	for i := range requirements {
-		asked[requirements[i].Key()] = true
-	}
-	keys := make([]string, 0, len(set))
-	for key := range set {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b string) int {
-		if asked[a] != asked[b] {
-			if asked[a] {
-				return -1
-			}
-			return 1
+		if key := requirements[i].Key(); set.Has(key) {
+			keys = append(keys, key)
 		}
-		return strings.Compare(a, b)
-	})
-	var shown enumeration
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// namespaceText returns the labels that were seen on a Namespace, which whoever
+// asks need not be able to get: those that the selector asks for, and its name.
+func (s selector) namespaceText(set labels.Set) string {
+	keys := s.asked(set)
+	if set.Has(corev1.LabelMetadataName) && !slices.Contains(keys, corev1.LabelMetadataName) {
+		keys = append(keys, corev1.LabelMetadataName)
+	}
+	if len(keys) == 0 {
+		return "(no such label)"
+	}
+	return labelsText(set, keys, len(keys))
+}
+
+// objectText returns the labels that were seen on an object, those first that the
+// selector asks for. Of very many labels it returns no others.
+func (s selector) objectText(set labels.Set) string {
+	keys := s.asked(set)
+	if asked := len(keys); len(set) <= maxSortedLabels {
+		for key := range set {
+			if _, again := slices.BinarySearch(keys[:asked], key); !again {
+				keys = append(keys, key)
+			}
+		}
+		slices.Sort(keys[asked:])
+	}
+	switch {
+	case len(set) == 0:
+		return "(no labels)"
+	case len(keys) == 0:
+		return fmt.Sprintf("(%d labels, none of which it asks for)", len(set))
+	}
+	return labelsText(set, keys, len(set))
+}
+
+// labelsText returns the first of the labels with the given keys, and the number
+// of the others when there are so many in all.
+func labelsText(set labels.Set, keys []string, all int) string {
+	keys = keys[:min(len(keys), maxItems)]
+	shown := enumeration{more: all - len(keys)}
 	for _, key := range keys {
 		shown.add(key + "=" + set[key])
 	}

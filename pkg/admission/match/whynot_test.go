@@ -5,6 +5,7 @@ package match_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,19 +72,50 @@ func TestWhyNot(t *testing.T) {
 		many[fmt.Sprintf("a%02d", i)] = "b"
 	}
 
+	veryMany := map[string]string{"env": "x"}
+	for i := range 2_000 {
+		veryMany[fmt.Sprint("a", i)] = "b"
+	}
+
 	for name, test := range map[string]struct {
 		resources *admissionregistrationv1.MatchResources
 		request   request.Fields
 		want      string
 	}{
-		"it matches":           {resources("", "v1", "pods"), pod, ""},
-		"a namespace":          {resources("", "v1", "pods", onlyProd), podInTest, "namespaceSelector env=prod does not match namespace test (labels: env=test)"},
-		"one without labels":   {resources("", "v1", "pods", onlyProd), podInBare, "namespaceSelector env=prod does not match namespace bare (no labels)"},
-		"one that is created":  {resources("", "v1", "namespaces", onlyProd), fresh, "namespaceSelector env=prod does not match namespace fresh (labels: env=test)"},
+		"it matches":               {resources("", "v1", "pods"), pod, ""},
+		"a namespace":              {resources("", "v1", "pods", onlyProd), podInTest, "namespaceSelector env=prod does not match namespace test (labels: env=test)"},
+		"one without labels":       {resources("", "v1", "pods", onlyProd), podInBare, "namespaceSelector env=prod does not match namespace bare (no such label)"},
+		"one that is created":      {resources("", "v1", "namespaces", onlyProd), fresh, "namespaceSelector env=prod does not match namespace fresh (labels: env=test)"},
+		"one without such a label": {resources("", "v1", "pods", func(r *admissionregistrationv1.MatchResources) { r.NamespaceSelector = selecting("team", "a") }), podInTest, "namespaceSelector team=a does not match namespace test (no such label)"},
+		"one with other labels": {
+			resources("", "v1", "namespaces", onlyProd), labelled(fresh, map[string]string{"team": "secret", "kubernetes.io/metadata.name": "fresh"}),
+			"namespaceSelector env=prod does not match namespace fresh (labels: kubernetes.io/metadata.name=fresh)",
+		},
 		"an unknown namespace": {resources("", "v1", "pods", onlyProd), create("", "v1", "pods", "Pod", "missing"), ""},
-		"many labels": {
+		"many labels of a namespace": {
 			resources("", "v1", "namespaces", onlyProd), labelled(fresh, many),
-			"namespaceSelector env=prod does not match namespace fresh (labels: env=x, a00=b, a01=b, a02=b, a03=b, a04=b, a05=b, a06=b and 13 more)",
+			"namespaceSelector env=prod does not match namespace fresh (labels: env=x)",
+		},
+		"many labels": {
+			resources("", "v1", "pods", func(r *admissionregistrationv1.MatchResources) { r.ObjectSelector = selecting("env", "prod") }), labelled(pod, many),
+			"objectSelector env=prod does not match the object (labels: env=x, a00=b, a01=b, a02=b, a03=b, a04=b, a05=b, a06=b and 13 more)",
+		},
+		"very many labels": {
+			resources("", "v1", "pods", func(r *admissionregistrationv1.MatchResources) { r.ObjectSelector = selecting("env", "prod") }), labelled(pod, veryMany),
+			"objectSelector env=prod does not match the object (labels: env=x and 2000 more)",
+		},
+		"very many other labels": {
+			resources("", "v1", "pods", onlyWeb), labelled(pod, veryMany),
+			"objectSelector app=web does not match the object (2001 labels, none of which it asks for)",
+		},
+		"very many rules": {
+			resources("", "v1", "pods", func(r *admissionregistrationv1.MatchResources) {
+				for i := range 8_000 {
+					r.ResourceRules = append(r.ResourceRules, rules("", "v1", fmt.Sprint("kinds", i%3))...)
+				}
+				r.ResourceRules = r.ResourceRules[1:]
+			}), pod,
+			"resource pods (v1) is none of kinds0 (v1), kinds1 (v1), kinds2 (v1) and more",
 		},
 		"an object":        {resources("", "v1", "pods", onlyWeb), labelled(pod, map[string]string{"app": "db"}), "objectSelector app=web does not match the object (labels: app=db)"},
 		"neither object":   {resources("", "v1", "pods", onlyWeb), update, "objectSelector app=web does not match the object (labels: app=db, a=b) nor the old object (no labels)"},
@@ -180,6 +212,54 @@ func TestWhyNotIsBounded(t *testing.T) {
 		if reason == "" || len(reason) > 4<<10 || strings.Contains(reason, "\n") {
 			t.Errorf("%s: a reason of %d bytes: %.200q", name, len(reason), reason)
 		}
+	}
+}
+
+// TestWhyNotIsCheap: a reason costs about what it takes to learn that there is
+// one, however large the criteria are.
+func TestWhyNotIsCheap(t *testing.T) {
+	values := make([]string, 10_000)
+	for i := range values {
+		values[i] = fmt.Sprint("v", i)
+	}
+	in := func(values []string) []metav1.LabelSelectorRequirement {
+		return []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpIn, Values: values}}
+	}
+	selecting := &metav1.LabelSelector{MatchExpressions: in(values)}
+	requiring := &metav1.LabelSelector{}
+	for _, value := range values {
+		requiring.MatchExpressions = append(requiring.MatchExpressions, in([]string{value})...)
+	}
+	for name, change := range map[string]edit{
+		"values of a namespaceSelector": func(r *admissionregistrationv1.MatchResources) { r.NamespaceSelector = selecting },
+		"requirements of one":           func(r *admissionregistrationv1.MatchResources) { r.NamespaceSelector = requiring },
+		"values of an objectSelector":   func(r *admissionregistrationv1.MatchResources) { r.ObjectSelector = selecting },
+		"rules": func(r *admissionregistrationv1.MatchResources) {
+			rule := rules("", "v1", "others")[0]
+			rule.APIGroups, rule.Resources = values[:10], values[:10]
+			r.ResourceRules = slices.Repeat([]admissionregistrationv1.NamedRuleWithOperations{rule}, 8_000)
+		},
+		"operations": func(r *admissionregistrationv1.MatchResources) {
+			rule := r.ResourceRules[0]
+			rule.Operations = []admissionregistrationv1.OperationType{"CONNECT"}
+			r.ResourceRules = slices.Repeat([]admissionregistrationv1.NamedRuleWithOperations{rule}, 8_000)
+		},
+		"names": func(r *admissionregistrationv1.MatchResources) { r.ResourceRules[0].ResourceNames = values },
+		"scopes": func(r *admissionregistrationv1.MatchResources) {
+			rule := r.ResourceRules[0]
+			scope := admissionregistrationv1.ClusterScope
+			rule.Scope = &scope
+			r.ResourceRules = slices.Repeat([]admissionregistrationv1.NamedRuleWithOperations{rule}, 8_000)
+		},
+	} {
+		criteria := match.Compile(resources("", "v1", "pods", change))
+		req, w := request.New(create("", "v1", "pods", "Pod", "test")), newWorld()
+		var reason string
+		allocations := testing.AllocsPerRun(3, func() { reason = criteria.WhyNot(t.Context(), req, w) })
+		if reason == "" || allocations > 1_000 {
+			t.Errorf("%s: %.0f allocations for %q", name, allocations, reason)
+		}
+		t.Logf("%s: %.0f allocations", name, allocations)
 	}
 }
 

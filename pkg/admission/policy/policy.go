@@ -100,14 +100,16 @@ type Input struct {
 	View  cluster.View
 	// Explain is nil unless someone asks how the policy comes to its findings:
 	// those about a rule then have a trace, as far as there is room. It never
-	// changes what is found.
+	// changes what is found; only the message of a NotMatched, which decides
+	// nothing, may be left out when nobody asks.
 	Explain *Explain
 }
 
 // Explain says what an explanation may show.
 type Explain struct {
-	// MayRead says whether the asker may read an object. What lies in the data
-	// of a Secret that they may not read is concealed; a nil MayRead conceals
-	// all of it.
+	// MayRead says whether the asker may get an object. What lies in a param or in
+	// the Namespace of the request that they may not get is concealed, and so is
+	// the data of a Secret that the request itself carries: no value shows it, and
+	// the trace of a finding says when its texts may. A nil MayRead conceals all.
 	MayRead func(ctx context.Context, ref verdict.ParamRef) bool
 }

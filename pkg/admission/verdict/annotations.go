@@ -67,7 +67,7 @@ func (a *annotations) fail(step *Step) {
 		actions[i] = action.String()
 	}
 	a.failures = append(a.failures, failure{
-		Message:           step.Finding.Message,
+		Message:           step.Finding.Shown(step.Finding.Message),
 		Policy:            step.Policy.Name,
 		Binding:           step.Binding,
 		ExpressionIndex:   step.Finding.Index,

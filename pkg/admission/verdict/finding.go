@@ -69,6 +69,18 @@ type Trace struct {
 	Cost uint64
 	// Took is the time that the rule needed.
 	Took time.Duration
+	// Concealed says what the asker may not read although the texts of the finding,
+	// its message or its value, may tell it. It is empty when they may be shown.
+	Concealed string
+}
+
+// Shown returns text, which is one of those of the finding, or what stands for it
+// where the asker may not read what it may tell.
+func (f *Finding) Shown(text string) string {
+	if text == "" || f.Trace == nil || f.Trace.Concealed == "" {
+		return text
+	}
+	return "(concealed: " + f.Trace.Concealed + ")"
 }
 
 // FailurePolicy says whether errors count. The zero value is FailClosed.

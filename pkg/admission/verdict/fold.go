@@ -81,8 +81,10 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 //	Annotation     audit annotation          audit annotation
 //	anything else  as Error                  as Error
 //
-// A step without actions denies. Fold is a pure function: the order of steps is
-// the order of denials, warnings and evaluations.
+// A step without actions denies. Audit annotations do not tell what a trace
+// conceals; denials and warnings, which whoever sends the request gets anyway, are
+// as without traces. Fold is a pure function: the order of steps is the order of
+// denials, warnings and evaluations.
 func Fold(steps []Step) Verdict {
 	var f folder
 	f.evaluations = make([]Evaluation, 0, len(steps))
@@ -119,7 +121,7 @@ func (f *folder) fold(step *Step) {
 	case NotMatched:
 		outcome = Unmatched
 	case Annotation:
-		f.annotations.add(step.Policy.Name, finding.Key, finding.Value)
+		f.annotations.add(step.Policy.Name, finding.Key, finding.Shown(finding.Value))
 		return
 	case Fail:
 		outcome = f.act(step)

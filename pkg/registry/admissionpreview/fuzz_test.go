@@ -94,6 +94,16 @@ func FuzzPreview(f *testing.F) {
   - {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: test}, data: {a: Yg==}}
   - {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: r}, rules: [{apiGroups: [''], resources: [pods], verbs: [get]}]}
 `,
+		head + deployment + `  policies:
+  - apiVersion: policy.portcullis.dev/v1alpha1
+    kind: ValidatingAdmissionPolicy
+    metadata: {name: p}
+    spec:
+      matchConstraints: {resourceRules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE], resources: [deployments]}]}
+      variables: [{name: a, expression: dyn(1)}, {name: b, expression: variables.a}, {name: a, expression: dyn(variables.b)}]
+      validations: [{expression: variables.a == 1}]
+  - {apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: b}, spec: {policyName: p, validationActions: [Deny]}}
+`,
 		head + "  request:\n    operation: DELETE\n    userInfo: {username: a, groups: [b], extra: {c: [d]}}\n    oldObject: {apiVersion: v1, kind: Pod, metadata: {name: nginx}}\n",
 		head + "  request: {operation: CONNECT, subResource: exec, kind: {version: v1, kind: Pod}, resource: {version: v1, resource: pods}, object: {a: 1}}\n",
 		`{"apiVersion":"policy.portcullis.dev/v1alpha1","kind":"AdmissionPreview","spec":{"request":{"object":{"apiVersion":"v1","kind":"Pod"}},"cluster":[{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a.b.c"},"spec":{"group":"b.c","scope":"Cluster","names":{"plural":"a","kind":"A"},"versions":[{"name":"v1","served":true,"storage":true}]}},{"apiVersion":"b.c/v1","kind":"A","metadata":{"name":"x"}}]}}`,
@@ -120,6 +130,9 @@ func FuzzPreviewParts(f *testing.F) {
 	const object = `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"n","namespace":"default","labels":{"a":"b"}},"data":{"a":"Yg=="}}`
 	f.Add("CREATE", "object.data.a == 'Yg=='", "object.metadata.name", "variables.v + string(object.data.size())", "has(object.data)", "a", "ada", []byte(object), []byte(`null`), []byte(object))
 	f.Add("UPDATE", "object.metadata.labels.all(k, k in oldObject.metadata.labels && params.data[k] != '')", "object.?spec.?x.orValue(1)", "'x'", "request.userInfo.groups.exists(g, g == 'a')", "b", "system:serviceaccount:a:b", []byte(object), []byte(object), []byte(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}`))
+	for _, circle := range []string{"dyn(variables).v", "dyn(variables)['v']", "dyn([variables])[0].v", "dyn(variables).all(k, true)", "[1].all(variables, .variables.v == 1)", "[{'v': 1}].all(variables, variables.v == 1)"} {
+		f.Add("CREATE", "variables.v == 1", circle, "string(variables.v)", "true", "a", "ada", []byte(object), []byte(`null`), []byte(object))
+	}
 	f.Add("DELETE", "authorizer.group('').resource('pods').namespace('n').check('get').allowed()", "[1,2,3].map(x, x * 2)", "string(oldObject.metadata.name)", "true", "k", "", []byte(`null`), []byte(object), []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"default"}}`))
 	door, _ := closedDoor(f)
 	ctx := genericapirequest.WithUser(f.Context(), &user.DefaultInfo{Name: "admin", Groups: []string{user.SystemPrivilegedGroup}})
@@ -196,8 +209,8 @@ func closedDoor(f *testing.F) (*admissionpreview.REST, runtime.Decoder) {
 		f.Fatal(err)
 	}
 	return newDoor(f, judge, admissionpreview.Access{
-		Authorizer:   authorizerfactory.NewAlwaysAllowAuthorizer(),
-		StoredPolicy: func(policy.ID) *policy.Unit { return nil },
+		Authorizer: authorizerfactory.NewAlwaysAllowAuthorizer(),
+		Stored:     func() *policy.Set { return nil },
 	})
 }
 

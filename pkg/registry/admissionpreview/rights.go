@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -112,12 +113,16 @@ func (r *reader) MayRead(ctx context.Context, ref verdict.ParamRef) bool {
 	if err != nil {
 		return false
 	}
+	namespace := ref.Namespace
+	if mapping.Resource == corev1.SchemeGroupVersion.WithResource("namespaces") {
+		namespace = ref.Name // as an API server asks: a Namespace is in itself
+	}
 	allowed, _, err := r.caller.may(ctx, &authorizer.AttributesRecord{
 		Verb:       "get",
 		APIGroup:   mapping.Resource.Group,
 		APIVersion: mapping.Resource.Version,
 		Resource:   mapping.Resource.Resource,
-		Namespace:  ref.Namespace,
+		Namespace:  namespace,
 		Name:       ref.Name,
 	})
 	if err != nil {

@@ -51,7 +51,7 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 		Outcome:    outcome(in.Outcome),
 		Rule:       in.Finding.Rule,
 		Expression: in.Finding.Expression,
-		Message:    in.Finding.Message,
+		Message:    message(in),
 
 		DurationMicroseconds: in.Took.Microseconds(),
 	}
@@ -71,6 +71,15 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 		out.Param = &param
 	}
 	return out
+}
+
+// message returns the text of a finding. Whoever sends the request is told those of
+// denials and warnings; of others they are told only what they may read.
+func message(in *verdict.Evaluation) string {
+	if in.Outcome == verdict.Denied || in.Outcome == verdict.Warned {
+		return in.Finding.Message
+	}
+	return in.Finding.Shown(in.Finding.Message)
 }
 
 func values(in map[string]json.RawMessage) map[string]apiextensionsv1.JSON {

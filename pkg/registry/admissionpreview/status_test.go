@@ -8,6 +8,7 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -119,6 +120,25 @@ func TestEvaluations(t *testing.T) {
 		f.answer.Evaluations = []verdict.Evaluation{{Outcome: in}}
 		if got := f.ask(t, asking).Evaluations[0]; got.Outcome != want || got.Param != nil {
 			t.Errorf("outcome %d: got %+v, want %s and no param", in, got, want)
+		}
+	}
+}
+
+// TestConcealedMessages: whoever sends the request is told denials and warnings,
+// and nothing else that they may not read; the time of a rule tells it no more
+// than its message.
+func TestConcealedMessages(t *testing.T) {
+	f := newFixture(t)
+	finding := verdict.Finding{Rule: "validations[0]", Message: "m", Trace: &verdict.Trace{Concealed: "Secret ns/x: you may not get it"}}
+	for outcome := verdict.Failed; outcome <= verdict.Unmatched; outcome++ {
+		f.answer.Evaluations = []verdict.Evaluation{{Outcome: outcome, Step: verdict.Step{Finding: finding, Took: time.Second}}}
+		want := "(concealed: Secret ns/x: you may not get it)"
+		if outcome == verdict.Denied || outcome == verdict.Warned {
+			want = "m"
+		}
+		got := f.ask(t, asking).Evaluations[0]
+		if got.Message+got.WhyNot != want || got.DurationMicroseconds != 0 {
+			t.Errorf("outcome %d: got %+v, want %q", outcome, got, want)
 		}
 	}
 }

@@ -5,14 +5,18 @@ package cel
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
+	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/expressions"
 )
 
 // metricName stands for all policies in upstream's metrics of match conditions:
@@ -37,7 +41,8 @@ func newCompiler() *compiler {
 // declarations are those of compilePolicy in
 // k8s.io/apiserver/pkg/admission/plugin/policy/validating: messages have no
 // authorizer, everything else declares it. A policy whose compilation fails as a
-// whole or panics judges nothing: each request that it matches is an error.
+// whole or panics judges nothing: each request that it matches is an error. Nor
+// does one with variables that must not be evaluated.
 func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (p *program, errs field.ErrorList) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -45,6 +50,7 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 			p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
 			errs = field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 		}
+		p.faulty = len(errs) > 0
 	}()
 	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject"), tracing: c.tracing}
 	composed, err := plugincel.NewCompositedCompiler(c.environment())
@@ -57,8 +63,8 @@ func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPoli
 		judging:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true},
 		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
 	}
-	s.variables(spec.Variables)
 	if len(spec.Variables) > 0 {
+		p.unusable = s.variables(spec.Variables, c.environment().StoredExpressionsEnv())
 		if p.variables, err = composed.Env(environment.StoredExpressions); err != nil {
 			s.errs = append(s.errs, field.InternalError(field.NewPath("spec", "variables"), err))
 		}
@@ -98,15 +104,28 @@ func (s *compilation) condition(accessors []plugincel.ExpressionAccessor, declar
 	return evaluator
 }
 
-func (s *compilation) variables(variables []admissionregistrationv1.Variable) {
+// variables returns an error when some must not be evaluated. One that does not
+// compile is none of them: upstream does not evaluate it, and nothing of a policy
+// with faults is traced.
+func (s *compilation) variables(variables []admissionregistrationv1.Variable, parsing *cel.Env) error {
+	faulty := make([]bool, len(variables))
+	path := func(i int) *field.Path { return field.NewPath("spec", "variables").Index(i).Child("expression") }
 	for i := range variables {
 		variable := &validating.Variable{Name: variables[i].Name, Expression: variables[i].Expression}
 		result := s.compiler.CompileAndStoreVariable(variable, s.judging, environment.StoredExpressions)
 		if result.Error != nil {
-			path := field.NewPath("spec", "variables").Index(i).Child("expression")
-			s.errs = append(s.errs, field.Invalid(path, variable.Expression, result.Error.Detail))
+			faulty[i] = true
+			s.errs = append(s.errs, field.Invalid(path(i), variable.Expression, result.Error.Detail))
 		}
 	}
+	faults := expressions.CheckVariables(parsing, variables, func(i int) bool { return faulty[i] })
+	if len(faults) == 0 {
+		return nil
+	}
+	for _, fault := range faults {
+		s.errs = append(s.errs, field.Invalid(path(fault.Index), variables[fault.Index].Expression, fault.Detail))
+	}
+	return fmt.Errorf("failed to configure policy: %s: %s", path(faults[0].Index), faults[0].Detail)
 }
 
 func (s *compilation) matchConditions(conditions []admissionregistrationv1.MatchCondition) plugincel.ConditionEvaluator {

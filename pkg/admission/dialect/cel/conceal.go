@@ -4,8 +4,8 @@
 package cel
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,52 +14,77 @@ import (
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
-// secrets are the variables of one evaluation that hold a Secret that the asker
-// may not read, by the mark that stands for what depends on its data.
-type secrets map[string]json.RawMessage
-
-// secretsOf asks only when there are Secrets.
-func secretsOf(ctx context.Context, in policy.Input) secrets {
-	found := secrets{}
-	if req := in.Request; aboutSecrets(in) {
-		found.conceal(ctx, in, plugincel.ObjectVarName, req.Object, req.Namespace, req.Name)
-		found.conceal(ctx, in, plugincel.OldObjectVarName, req.OldObject, req.Namespace, req.Name)
-	}
-	if in.Param != nil && isSecret(in.Param.GroupVersionKind()) {
-		found.conceal(ctx, in, plugincel.ParamsVarName, in.Param, "", "")
-	}
-	return found
+// veil lies over a variable of an evaluation that the asker may not read: the
+// param or the Namespace that they may not get, or an object of the request, which
+// is their own, when it is a Secret.
+type veil struct {
+	variable string
+	text     string // says what may not be read
+	// bare says whether what lies at or below a field may be shown all the same.
+	bare func(steps []string) bool
 }
 
-// conceal adds variable, whose value is obj, unless the asker may read the Secret
-// under the name that obj has, and under the one that the request has.
-func (s secrets) conceal(ctx context.Context, in policy.Input, variable string, obj *unstructured.Unstructured, namespace, name string) {
-	if obj == nil {
+// veils are those of one evaluation.
+type veils []veil
+
+// veilsOf asks what the asker may read.
+func veilsOf(ctx context.Context, g *given) veils {
+	var v veils
+	in := g.in
+	if req := in.Request; aboutSecrets(in) {
+		v.cover(ctx, in, plugincel.ObjectVarName, besidesSecretData, secretRefs(req, req.Object)...)
+		v.cover(ctx, in, plugincel.OldObjectVarName, besidesSecretData, secretRefs(req, req.OldObject)...)
+	}
+	if param := in.Param; param != nil {
+		v.cover(ctx, in, plugincel.ParamsVarName, nameOfParam, verdict.ParamRef{
+			APIVersion: param.GetAPIVersion(), Kind: param.GetKind(),
+			Namespace: param.GetNamespace(), Name: param.GetName(),
+		})
+	}
+	if g.namespace != nil {
+		v.cover(ctx, in, plugincel.NamespaceVarName, nameOfNamespace,
+			verdict.ParamRef{APIVersion: "v1", Kind: "Namespace", Name: g.namespace.Name})
+	}
+	return v
+}
+
+// cover conceals a variable unless the asker may read all of refs.
+func (v *veils) cover(ctx context.Context, in policy.Input, variable string, bare func([]string) bool, refs ...verdict.ParamRef) {
+	for _, ref := range refs {
+		if in.Explain.MayRead != nil && in.Explain.MayRead(ctx, ref) {
+			continue
+		}
+		name := ref.Name
+		if ref.Namespace != "" {
+			name = ref.Namespace + "/" + name
+		}
+		text := fmt.Sprintf("%s %s: you may not get it", ref.Kind, name)
+		if ref.Kind == "Secret" {
+			text = "data of " + text
+		}
+		*v = append(*v, veil{variable: variable, text: text, bare: bare})
 		return
 	}
-	refs := []verdict.ParamRef{secretRef(obj.GetNamespace(), obj.GetName())}
-	if refs[0].Namespace == "" {
-		refs[0].Namespace = namespace
-	}
-	if refs[0].Name == "" {
-		refs[0].Name = name
-	}
-	if asked := secretRef(namespace, name); name != "" && asked != refs[0] {
-		refs = append(refs, asked)
-	}
-	for _, ref := range refs {
-		if in.Explain.MayRead == nil || !in.Explain.MayRead(ctx, ref) {
-			s[variable] = mark("concealed", fmt.Sprintf("data of Secret %s/%s: you may not get it", ref.Namespace, ref.Name), maxValueBytes)
-			return
-		}
-	}
 }
 
-func secretRef(namespace, name string) verdict.ParamRef {
-	return verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: namespace, Name: name}
+// secretRefs returns the names of an object that is a Secret: the one that it has,
+// and the one that the request has.
+func secretRefs(req *request.Request, obj *unstructured.Unstructured) []verdict.ParamRef {
+	if obj == nil {
+		return nil
+	}
+	asked := verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: req.Namespace, Name: req.Name}
+	own := asked
+	own.Namespace = cmp.Or(obj.GetNamespace(), asked.Namespace)
+	own.Name = cmp.Or(obj.GetName(), asked.Name)
+	if asked.Name == "" || asked == own {
+		return []verdict.ParamRef{own}
+	}
+	return []verdict.ParamRef{own, asked}
 }
 
 // aboutSecrets says whether the objects of the request are Secrets by any of the
@@ -80,56 +105,10 @@ func aboutSecrets(in policy.Input) bool {
 
 func isSecret(kind schema.GroupVersionKind) bool { return kind.Group == "" && kind.Kind == "Secret" }
 
-// over returns the mark to show instead of what reads yields, or nil when it may
-// be shown. A variable of the policy may be shown when everything may that it is
-// computed from; variables returns what that is.
-func (s secrets) over(reads []path, variables func(name string) ([]path, bool)) json.RawMessage {
-	if len(s) == 0 {
-		return nil
-	}
-	return s.overVariables(reads, variables, map[string]bool{})
-}
-
-func (s secrets) overVariables(reads []path, variables func(name string) ([]path, bool), visited map[string]bool) json.RawMessage {
-	for _, read := range reads {
-		if read.root != plugincel.VariableVarName {
-			if concealed, ok := s[read.root]; ok && !harmless(read.steps) {
-				return concealed
-			}
-			continue
-		}
-		if len(read.steps) == 0 {
-			return s.any()
-		}
-		name := read.steps[0]
-		if visited[name] {
-			continue
-		}
-		visited[name] = true
-		behind, ok := variables(name)
-		if !ok {
-			return s.any()
-		}
-		if concealed := s.overVariables(behind, variables, visited); concealed != nil {
-			return concealed
-		}
-	}
-	return nil
-}
-
-func (s secrets) any() json.RawMessage {
-	for _, variable := range []string{plugincel.ObjectVarName, plugincel.OldObjectVarName, plugincel.ParamsVarName} {
-		if concealed, ok := s[variable]; ok {
-			return concealed
-		}
-	}
-	return nil
-}
-
-// harmless says whether nothing that lies at or below a field of a Secret can come
-// from its data. Annotations can: kubectl apply keeps the last configuration in
-// one. The managed fields name the keys.
-func harmless(steps []string) bool {
+// besidesSecretData holds where nothing can come from the data of a Secret.
+// Annotations can: kubectl apply keeps the last configuration in one. The managed
+// fields name the keys.
+func besidesSecretData(steps []string) bool {
 	switch {
 	case len(steps) == 0:
 		return false
@@ -142,4 +121,25 @@ func harmless(steps []string) bool {
 		"name", "generateName", "namespace", "uid", "labels", "resourceVersion", "generation", "finalizers",
 		"creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "ownerReferences",
 	}, steps[1])
+}
+
+// nameOfParam holds for what an evaluation says of a param anyway.
+func nameOfParam(steps []string) bool {
+	switch {
+	case len(steps) == 1:
+		return steps[0] == "apiVersion" || steps[0] == "kind"
+	case len(steps) == 2:
+		return steps[0] == "metadata" && (steps[1] == "name" || steps[1] == "namespace")
+	}
+	return false
+}
+
+func nameOfNamespace(steps []string) bool { return slices.Equal(steps, []string{"metadata", "name"}) }
+
+// first returns what the first veil conceals, if there is one.
+func (v veils) first() string {
+	if len(v) == 0 {
+		return ""
+	}
+	return v[0].text
 }

@@ -68,13 +68,19 @@ func spilling() []string {
 		"ROOT['metadata']", "ROOT.metadata.managedFields", "ROOT.metadata.managedFields[0]", "ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData']",
 		"ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData'].password", "ROOT[ROOT.kind == 'x' ? 'kind' : 'stringData'].kind", "ROOT.data.map(k, k)", "ROOT.data.filter(k, k != '')", "[ROOT][0].data", "{'a': ROOT}['a'].data",
 		"(ROOT.kind == 'x' ? ROOT : ROOT).stringData.password", "(true ? ROOT.metadata : ROOT.data)", "ROOT.stringData.transformMap(k, v, v)", "optional.of(ROOT).?data",
-		"string(ROOT.stringData.password)", "bytes(ROOT.stringData.password)", "base64.decode(ROOT.data.password)", "ROOT.stringData.password.split('x')",
+		"string(ROOT.stringData.password)", "bytes(ROOT.stringData.password)", "ROOT.stringData.password.split('x')",
+		".ROOT.stringData.password", "(.ROOT).stringData.password", "[0].map(i, ROOT.stringData.password)[0]", "{ROOT.stringData.password: 1}.map(k, k)[0]",
+		"[ROOT].map(x, x.stringData.password)[0]", "[ROOT].filter(ROOT, ROOT.stringData.password != '')[0].stringData.password", "ROOT.stringData[?'password'].orValue('')",
+		"[ROOT.stringData.password].join(',')", "'%s'.format([ROOT.stringData.password])", "ROOT.stringData.password.lowerAscii().replace('z', '')",
 		"ROOT.stringData.password + ''", "[ROOT.stringData.password]", "int(ROOT.stringData.password)", "duration(ROOT.stringData.password)", "quantity(ROOT.stringData.password)",
 		"ROOT.data[ROOT.stringData.password]", "ROOT.metadata.labels[ROOT.stringData.password]", "url('http://' + ROOT.stringData.password)",
 	}
 	var all []string
-	for _, read := range reads {
-		all = append(all, "dyn("+read+") == 1", "has(ROOT.data.password) && dyn("+read+") != null")
+	for i, read := range reads {
+		all = append(all, "dyn("+read+") == 1")
+		if i%4 == 0 {
+			all = append(all, "has(ROOT.data.password) && dyn("+read+") != null")
+		}
 	}
 	return append(all,
 		"has(ROOT.stringData."+"password) && has(ROOT.data)",
@@ -87,34 +93,54 @@ func spilling() []string {
 }
 
 // spillingPolicies returns the expressions above in every place of a policy, read
-// directly and through variables.
-func spillingPolicies(t *testing.T, root string) []policy.Program {
+// directly and through variables, with another variable that nothing reads.
+func spillingPolicies(t *testing.T, root, unread string) []policy.Program {
 	t.Helper()
 	dialect := cel.New()
 	var programs []policy.Program
 	add := func(s spec) {
 		s.ParamKind = &admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "Secret"}
-		unit, _ := dialect.Compile(t.Context(), stored(s)) // what does not compile must not tell anything either
-		programs = append(programs, unit.Policy.Program)
+		s.Variables = append(s.Variables, admissionregistrationv1.Variable{Name: "unread", Expression: unread})
+		programs = append(programs, compiled(t, dialect, stored(s)).Policy.Program)
 	}
-	for _, expression := range spilling() {
+	for i, expression := range spilling() {
+		if root == "object" && i%2 == 1 || root == "oldObject" && i%2 == 0 { // they are alike
+			continue
+		}
 		expression = strings.ReplaceAll(expression, "ROOT", root)
 		operand := expression
 		if inner, ok := strings.CutPrefix(expression, "dyn("); ok {
 			operand = strings.TrimSuffix(inner, ") == 1")
 		}
-		rules := []admissionregistrationv1.Validation{{Expression: expression, MessageExpression: "string(" + expression + ")"}}
+		message := "string(" + expression + ")"
+		if strings.HasPrefix(expression, "authorizer") { // which messages do not have
+			message = "string(variables.v)"
+		}
+		told := message
+		if operand != expression { // the value itself, where that is a text
+			told = "type(dyn(" + operand + ")) == string ? string(dyn(" + operand + ")) : " + message
+		}
+		rules := []admissionregistrationv1.Validation{
+			{Expression: expression, MessageExpression: message},
+			{Expression: "false", MessageExpression: told},
+			{Expression: "false", MessageExpression: "string(variables.v)"},
+		}
 		for _, read := range []string{"variables.v", "variables.list", "variables.list[0]", "variables.part", "variables.v.data", "has(variables.v.data)"} {
 			rules = append(rules, admissionregistrationv1.Validation{Expression: "dyn(" + read + ") == 1"})
 		}
 		add(spec{
 			Variables: []admissionregistrationv1.Variable{
-				{Name: "v", Expression: operand}, {Name: "list", Expression: "[variables.v]"}, {Name: "part", Expression: "variables.v.data"},
+				{Name: "v", Expression: "dyn(" + operand + ")"}, {Name: "list", Expression: "[variables.v]"}, {Name: "part", Expression: "variables.v.data"},
 			},
-			Validations:      rules,
-			AuditAnnotations: []admissionregistrationv1.AuditAnnotation{{Key: "k", ValueExpression: "string(" + expression + ")"}},
+			Validations: rules,
+			AuditAnnotations: []admissionregistrationv1.AuditAnnotation{
+				{Key: "k", ValueExpression: told}, {Key: "v", ValueExpression: "string(variables.v)"},
+			},
 		})
-		add(spec{MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: expression}}, Validations: rules[:1]})
+		add(spec{
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "c", Expression: expression}},
+			Validations:     []admissionregistrationv1.Validation{{Expression: "true"}},
+		})
 	}
 	return programs
 }
@@ -122,42 +148,80 @@ func spillingPolicies(t *testing.T, root string) []policy.Program {
 // TestSecretsAreConcealed: no way to write an expression makes an explanation
 // tell what lies in the data of a Secret that the asker may not read.
 func TestSecretsAreConcealed(t *testing.T) {
-	view := emptyCluster(t)
-	var told, asked, concealed int
-	for _, root := range []string{"object", "oldObject", "params"} {
-		for _, program := range spillingPolicies(t, root) {
-			for name, explain := range map[string]*policy.Explain{
-				"nobody asked": {},
-				"may read another": {MayRead: func(_ context.Context, ref verdict.ParamRef) bool {
-					asked++
-					return ref != verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "mine"} &&
-						ref != verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "theirs"}
-				}},
-				"may": {MayRead: func(context.Context, verdict.ParamRef) bool { return true }},
-			} {
-				findings := asking{request: onSecret(), param: secret("theirs"), explain: explain, view: view}.with(t, program)
-				for _, finding := range findings {
-					if finding.Trace == nil {
-						t.Errorf("%s: no trace of %s", name, finding.Expression)
-						continue
-					}
-					text := marshalled(t, finding.Trace)
-					switch {
-					case name == "may" && tellsData(text):
-						told++
-					case tellsData(text):
-						t.Fatalf("%s: %s\n%s", name, finding.Expression, text)
-					case strings.Contains(text, `{"concealed":"data of Secret default/`):
-						concealed++
-					}
+	for name, test := range map[string]struct {
+		roots         []string
+		unread        string
+		values, texts int // that are told and concealed, at least
+	}{
+		"with values":    {[]string{"object", "oldObject", "params"}, "1", 300, 100},
+		"without values": {[]string{"params"}, "'" + strings.Repeat("x", 64<<10) + "'", 0, 50}, // too large
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen spilled
+			for _, root := range test.roots {
+				for _, program := range spillingPolicies(t, root, test.unread) {
+					seen.look(t, program)
 				}
+			}
+			t.Logf("%+v", seen)
+			if min(seen.texts, seen.concealedTexts, seen.asked) < test.texts || min(seen.values, seen.concealedValues) < test.values {
+				t.Error("the expressions prove little")
+			}
+		})
+	}
+}
+
+// spilled counts what is told to those who may read it, and what is concealed
+// from the others.
+type spilled struct{ values, texts, concealedValues, concealedTexts, asked int }
+
+func (s *spilled) look(t *testing.T, program policy.Program) {
+	t.Helper()
+	view := emptyCluster(t)
+	for name, explain := range map[string]*policy.Explain{
+		"nobody asked": {},
+		"may read another": {MayRead: func(_ context.Context, ref verdict.ParamRef) bool {
+			s.asked++
+			return ref != verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "mine"} &&
+				ref != verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "default", Name: "theirs"}
+		}},
+		"may": mayReadAll(),
+	} {
+		for _, finding := range (asking{request: onSecret(), param: secret("theirs"), explain: explain, view: view}).with(t, program) {
+			texts := finding.Shown(finding.Message) + finding.Shown(finding.Value)
+			if finding.Trace == nil {
+				if name != "may" {
+					t.Fatalf("%s: no trace of %s", name, finding.Expression)
+				}
+				continue // a match condition: nothing to conceal, and no values
+			}
+			values := marshalled(t, finding.Trace.Values)
+			if name == "may" {
+				s.values += count(tellsData(values))
+				s.texts += count(tellsData(texts))
+				continue
+			}
+			if tellsData(values) || tellsData(texts) {
+				t.Fatalf("%s: %s\n%s\n%s", name, finding.Expression, values, texts)
+			}
+			concealed := strings.Contains(values, `{"concealed":"data of Secret default/`)
+			if finding.Trace.Concealed != "" {
+				concealed = true
+				s.concealedTexts++
+			}
+			s.concealedValues += count(strings.Contains(values, `"concealed"`))
+			if concealed && (finding.Trace.Cost != 0 || finding.Trace.Took != 0) {
+				t.Errorf("%s: %s: the cost %d or the time %s tells how long the data is", name, finding.Expression, finding.Trace.Cost, finding.Trace.Took)
 			}
 		}
 	}
-	t.Logf("told %d, concealed %d, asked %d times", told, concealed, asked)
-	if told < 300 || concealed < 300 || asked < 300 {
-		t.Error("the expressions prove little")
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
 	}
+	return 0
 }
 
 // TestConcealed holds what is shown of a Secret.
@@ -183,6 +247,84 @@ func TestConcealed(t *testing.T) {
 		findings := asking{policy: obj, request: onSecret(), param: secret("theirs"), explain: &policy.Explain{}}.findings(t)
 		if got := marshalled(t, findings[0].Trace.Values); got != want {
 			t.Errorf("%s:\ngot  %s\nwant %s", expression, got, want)
+		}
+	}
+}
+
+// TestConcealedObjects: of a param and of the Namespace of the request, whatever
+// they are, the asker sees what they may get. The objects of the request are
+// theirs.
+func TestConcealedObjects(t *testing.T) {
+	const (
+		param     = `{"concealed":"ConfigMap default/limit: you may not get it"}`
+		namespace = `{"concealed":"Namespace default: you may not get it"}`
+	)
+	mayRead := func(kind string) *policy.Explain {
+		return &policy.Explain{MayRead: func(_ context.Context, ref verdict.ParamRef) bool {
+			return ref == verdict.ParamRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "default", Name: "limit"} && kind == ref.Kind ||
+				ref == verdict.ParamRef{APIVersion: "v1", Kind: "Namespace", Name: "default"} && kind == ref.Kind
+		}}
+	}
+	for name, test := range map[string]struct {
+		explain    *policy.Explain
+		expression string
+		values     string
+		message    string // of a messageExpression that quotes the expression
+	}{
+		"a param": {
+			mayRead("Namespace"), "params.registry == namespaceObject.metadata.name",
+			`{"namespaceObject.metadata.name":"default","params.registry":` + param + `}`, "(concealed: ConfigMap default/limit: you may not get it)",
+		},
+		"the name of a param": {
+			mayRead(""), "params.metadata.name == params.metadata.namespace && params.kind == params.apiVersion",
+			`{"params.metadata.name":"limit","params.metadata.namespace":"default"}`, "got false",
+		},
+		"the labels of a param": {mayRead("Namespace"), "has(params.metadata.labels)", `{"has(params.metadata.labels)":` + param + `}`, "(concealed: ConfigMap default/limit: you may not get it)"},
+		"through variables": {
+			mayRead("Namespace"), "variables.tooMany == false",
+			`{"object.spec.replicas":6,"params.maxReplicas":` + param + `,"variables.tooMany":` + param + `,"variables.twice":12}`, "(concealed: ConfigMap default/limit: you may not get it)",
+		},
+		"a namespace": {
+			mayRead("ConfigMap"), "namespaceObject.metadata.labels.size() == params.maxReplicas",
+			`{"namespaceObject.metadata.labels":` + namespace + `,"params.maxReplicas":3}`, "(concealed: Namespace default: you may not get it)",
+		},
+		"the name of a namespace": {mayRead(""), "namespaceObject.metadata.name == 'x'", `{"namespaceObject.metadata.name":"default"}`, "got false"},
+		"the object":              {mayRead(""), "object.spec.replicas == oldObject.spec.replicas", `{"object.spec.replicas":6,"oldObject.spec.replicas":5}`, "got false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj := withVariables(admissionregistrationv1.Validation{Expression: test.expression, MessageExpression: "'got ' + string(" + test.expression + ")"})
+			finding := asking{policy: obj, request: web(), param: limit(), explain: test.explain}.findings(t)[0]
+			if got := marshalled(t, finding.Trace.Values); got != test.values {
+				t.Errorf("got  %s\nwant %s", got, test.values)
+			}
+			if got := finding.Shown(finding.Message); got != test.message {
+				t.Errorf("got message %q, want %q", got, test.message)
+			}
+			concealed := finding.Trace.Concealed != ""
+			if concealed != (finding.Trace.Cost == 0) || concealed != (finding.Trace.Took == 0) {
+				t.Errorf("concealed %v, and yet the cost is %d and the time %s", concealed, finding.Trace.Cost, finding.Trace.Took)
+			}
+		})
+	}
+}
+
+// TestConcealedTexts: only the texts that may tell something are concealed.
+func TestConcealedTexts(t *testing.T) {
+	type rule = admissionregistrationv1.Validation
+	for name, test := range map[string]struct {
+		rule  rule
+		shown bool
+	}{
+		"a message of its own":   {rule{Expression: "params.maxReplicas > 10", Message: "too many"}, true},
+		"the expression":         {rule{Expression: "params.maxReplicas > 10"}, true},
+		"a harmless message":     {rule{Expression: "params.maxReplicas > 10", MessageExpression: "'limit: ' + params.metadata.name"}, true},
+		"a message":              {rule{Expression: "object.spec.replicas > 10", MessageExpression: "'limit: ' + string(params.maxReplicas)"}, false},
+		"an error":               {rule{Expression: "int(params.registry) == 1"}, false},
+		"an error of the object": {rule{Expression: "int(object.metadata.name) == 1"}, true},
+	} {
+		finding := asking{policy: withVariables(test.rule), request: web(), param: limit(), explain: &policy.Explain{}}.findings(t)[0]
+		if finding.Message == "" || (finding.Shown(finding.Message) == finding.Message) != test.shown {
+			t.Errorf("%s: got %q, concealed: %q", name, finding.Message, finding.Trace.Concealed)
 		}
 	}
 }

@@ -5,15 +5,10 @@ package cel
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"runtime/debug"
-	"sync"
-	"time"
 
-	"github.com/google/cel-go/common/types/ref"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 
@@ -21,229 +16,140 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
-// What explanations may show and cost.
-const (
-	maxRuleValues      = 32
-	maxEvaluationBytes = 16 << 10 // of the values of all rules of one evaluation
-	// maxExplained bounds the evaluations of one request that are explained with
-	// values. The others only say how long they took.
-	maxExplained = 1_000
-	// maxExplanationCost bounds what the explanations of one request cost.
-	maxExplanationCost = 5 * celconfig.RuntimeCELCostBudget
-)
+// maxEvaluationBytes bounds the values of all rules of one evaluation.
+const maxEvaluationBytes = 16 << 10
 
-// allowance is what is left for the explanations of one request.
-type allowance struct {
-	mu          sync.Mutex
-	evaluations int
-	cost        uint64
-}
+// untold stands in a trace until it is known what the asker may read.
+const untold = "it could not be told what you may read"
 
-var allowanceKey = request.NewKey[*allowance]("cel explanations")
-
-func newAllowance(*request.Request) (*allowance, error) {
-	return &allowance{evaluations: maxExplained, cost: maxExplanationCost}, nil
-}
-
-// evaluation takes one evaluation.
-func (a *allowance) evaluation() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.evaluations == 0 || a.cost == 0 {
-		return false
-	}
-	a.evaluations--
-	return true
-}
-
-// spend returns false when nothing is left.
-func (a *allowance) spend(cost uint64) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.cost -= min(cost, a.cost)
-	return a.cost > 0
-}
-
-// explanation is that of one evaluation of a policy.
+// explanation is that of one evaluation of a policy. It is not safe for concurrent
+// use.
 type explanation struct {
-	tracer    *tracer
-	clock     clock.PassiveClock
-	bound     bindings
-	secrets   secrets
-	allowance *allowance
-	room      int // bytes left for values
-	spent     bool
+	spec   *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	veils  veils
+	purse  *purse
+	tracer *tracer // nil when there are no values
+	bound  bindings
+	checks *checks
+	clock  clock.PassiveClock
+	room   int // bytes left for values
+
+	// computed and anyVariable say what the variables of the policy may tell, once
+	// that is known.
+	computed    map[string]string
+	anyVariable *string
 }
 
 // explain adds traces to the findings of a result: it evaluates what they are
 // about once more and keeps what it sees. Whatever goes wrong with that leaves
-// values out and nothing else.
+// values out, or conceals, and does nothing else.
 func (p *program) explain(ctx context.Context, g *given, result *validating.ValidateResult, findings []verdict.Finding) {
 	for i := range findings {
-		findings[i].Trace = &verdict.Trace{Took: elapsed(result, i, findings[i].Index)}
+		findings[i].Trace = &verdict.Trace{Concealed: untold}
 	}
 	defer contain(ctx)
-	e := p.explanation(ctx, g)
-	if e == nil {
-		return
-	}
+	e, ctx, done := p.explanation(ctx, g)
+	defer done()
 	for i := range findings {
 		finding := &findings[i]
-		var expressions []*traced
-		switch {
-		case i >= len(result.Decisions):
-			expressions = append(expressions, &e.tracer.annotations[finding.Index])
-		case finding.Rule == "": // about the policy as a whole
-			return
-		default:
-			expressions = append(expressions, &e.tracer.validations[finding.Index])
-			if message := &e.tracer.messages[finding.Index]; finding.Kind == verdict.Fail && message.source != "" {
-				expressions = append(expressions, message)
-			}
+		var r rule
+		if i < len(result.Decisions) {
+			r = validationOf(p.spec, finding)
+			r.took = result.Decisions[i].Elapsed
+		} else {
+			r = annotationOf(p.spec, finding)
+			r.took = result.AuditAnnotations[finding.Index].Elapsed
 		}
-		trace := e.rule(ctx, nil, expressions)
-		finding.Trace.Cost, finding.Trace.Values = trace.Cost, trace.Values
+		trace := e.rule(ctx, r)
+		finding.Trace = &trace
 	}
 }
 
-// elapsed returns the time of finding i, which is that of the rule at index.
-func elapsed(result *validating.ValidateResult, i, index int) time.Duration {
-	if i < len(result.Decisions) {
-		return result.Decisions[i].Elapsed
-	}
-	return result.AuditAnnotations[index].Elapsed
-}
-
-// explainConditions does the same for the finding of match conditions: the one
-// that is false, or all of them when some fail.
+// explainConditions does the same for the finding of match conditions.
 func (p *program) explainConditions(ctx context.Context, g *given, findings []verdict.Finding) {
-	defer contain(ctx)
-	e := p.explanation(ctx, g)
-	if e == nil {
-		return
-	}
 	finding := &findings[0]
-	conditions := e.tracer.conditions
-	if finding.Kind == verdict.NotMatched {
-		conditions = conditions[finding.Index : finding.Index+1]
-	}
-	trace := &verdict.Trace{}
-	finding.Trace = trace
-	for i := range conditions {
-		one := e.rule(ctx, trace.Values, []*traced{&conditions[i]})
-		trace.Cost, trace.Took, trace.Values = trace.Cost+one.Cost, trace.Took+one.Took, one.Values
-	}
-}
-
-// explanation returns nil when the request has had its share.
-func (p *program) explanation(ctx context.Context, g *given) *explanation {
-	allowance, err := request.Derive(g.in.Request, allowanceKey, newAllowance)
-	if err != nil || !allowance.evaluation() {
-		return nil
-	}
-	tracer, err := p.tracing.tracer(p)
-	if err != nil {
-		return nil
-	}
-	bound, err := g.bind()
-	if err != nil {
-		return nil
-	}
-	return &explanation{
-		tracer: tracer, clock: p.tracing.clock, bound: bound, secrets: secretsOf(ctx, g.in),
-		allowance: allowance, room: maxEvaluationBytes,
-	}
-}
-
-// rule traces expressions, the first of which is the rule itself, and adds to the
-// given values. Cost and time are those of the rule alone, with the variables
-// that it reads.
-func (e *explanation) rule(ctx context.Context, values map[string]json.RawMessage, expressions []*traced) (trace verdict.Trace) {
+	finding.Trace = &verdict.Trace{Concealed: untold}
 	defer contain(ctx)
-	shown := collection{explanation: e, values: values}
-	for i, expression := range expressions {
-		if e.spent || ctx.Err() != nil || !expression.compile(e.tracer.env) {
+	e, ctx, done := p.explanation(ctx, g)
+	defer done()
+	r := conditionsOf(p.spec, finding)
+	trace := e.rule(ctx, r)
+	finding.Trace = &trace
+	if e.tracer == nil && e.overSources(ctx, r.evaluated) == "" {
+		finding.Trace = nil // the time of the whole evaluation is all that is known
+	}
+}
+
+// explanation returns what explains one evaluation until done is called, in a
+// context that ends when the explanations of the request have taken long enough.
+func (p *program) explanation(ctx context.Context, g *given) (e *explanation, within context.Context, done func()) {
+	e = &explanation{spec: p.spec, veils: veilsOf(ctx, g), clock: p.tracing.clock, room: maxEvaluationBytes, computed: map[string]string{}}
+	purse, err := request.Derive(g.in.Request, purseKey, newPurse)
+	if err != nil { // unreachable: a purse can always be made
+		return e, ctx, func() {}
+	}
+	e.purse = purse
+	within, done = purse.within(ctx, e.clock)
+	if within.Err() != nil {
+		return e, within, done
+	}
+	tracer := purse.evaluation(p)
+	if tracer == nil {
+		return e, within, done
+	}
+	if e.bound, e.checks, err = g.bind(); err == nil {
+		e.tracer = tracer
+	}
+	return e, within, done
+}
+
+// rule traces the expressions of a rule. Cost and time are those of the rule
+// alone, with the variables that it reads; they would tell how long a value is
+// that the asker may not read.
+func (e *explanation) rule(ctx context.Context, r rule) (trace verdict.Trace) {
+	trace.Concealed = e.overSources(ctx, r.telling)
+	veiled := trace.Concealed != "" || e.overSources(ctx, r.evaluated) != ""
+	if !veiled {
+		trace.Took = r.took
+	}
+	if e.tracer == nil {
+		return trace
+	}
+	defer contain(ctx)
+	shown := collection{explanation: e}
+	for i, source := range r.evaluated {
+		plain, seeing := e.trace(ctx, source)
+		if plain == nil {
 			break
 		}
-		begin := e.clock.Now()
-		plain := e.tracer.evaluate(ctx, expression, e.bound, false)
-		if i == 0 {
-			trace.Cost, trace.Took = plain.cost, e.clock.Since(begin)
+		if i < r.counted && !veiled {
+			trace.Cost += plain.cost
+			if r.took == 0 {
+				trace.Took += plain.took
+			}
 		}
-		e.spent = !e.allowance.spend(plain.cost)
-		if plain.cutShort { // without its limits it could take any time
-			continue
+		if seeing != nil {
+			shown.add(ctx, seeing)
 		}
-		shown.add(e.tracer.evaluate(ctx, expression, e.bound, true))
 	}
 	trace.Values = shown.finish()
 	return trace
 }
 
-// collection collects values within their bounds.
-type collection struct {
-	*explanation
-	values map[string]json.RawMessage
-	more   int
-}
-
-const moreKey = "..."
-
-// add adds what a run has seen: the leaves of the expression, and then those of
-// the variables that it read.
-func (c *collection) add(r *run) {
-	for _, sight := range r.seen {
-		c.more += sight.expression.tooLong
-		for i := range sight.expression.leaves {
-			leaf := &sight.expression.leaves[i]
-			if _, again := c.values[leaf.text]; again {
-				continue
-			}
-			if value, ok := sight.value(leaf); ok {
-				c.put(leaf, value)
-			}
-		}
+// trace evaluates an expression twice: at first within its limits, and then with
+// eyes open. It returns nil for what there is no room for.
+func (e *explanation) trace(ctx context.Context, source string) (plain, seeing *run) {
+	expression := e.tracer.expressions[source]
+	left := e.purse.left()
+	if left == 0 || expression == nil || ctx.Err() != nil || !expression.compile(e.tracer.env) {
+		return nil, nil
 	}
-}
-
-// value returns false for what was not looked at.
-func (s *sight) value(l *leaf) (ref.Val, bool) {
-	for _, id := range l.ids {
-		if value, ok := s.state.Value(id); ok && value != nil {
-			return value, true
-		}
+	plain = e.evaluate(ctx, expression, left, false)
+	e.purse.spend(ruleCost + variableCost*uint64(len(e.spec.Variables)) + plain.charge())
+	if plain.cutShort { // without its limits it could take any time
+		return plain, nil
 	}
-	return nil, false
-}
-
-func (c *collection) put(l *leaf, value ref.Val) {
-	if len(c.values) == maxRuleValues {
-		c.more++
-		return
-	}
-	text := c.secrets.over(l.reads, c.tracer.readsOf)
-	if text == nil {
-		text = valueJSON(value)
-	}
-	if len(l.text)+len(text) > c.room {
-		c.more++
-		return
-	}
-	c.room -= len(l.text) + len(text)
-	if c.values == nil {
-		c.values = map[string]json.RawMessage{}
-	}
-	c.values[l.text] = text
-}
-
-func (c *collection) finish() map[string]json.RawMessage {
-	if c.more > 0 {
-		if c.values == nil {
-			c.values = map[string]json.RawMessage{}
-		}
-		c.values[moreKey] = stringJSON(fmt.Sprintf("%d more", c.more), maxValueBytes)
-	}
-	return c.values
+	return plain, e.evaluate(ctx, expression, 0, true)
 }
 
 // contain keeps a panic of an explanation from reaching the findings.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-
-	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
 // valuesOf is one row for each form of an expression: what is seen of it.
@@ -57,7 +55,7 @@ func TestExplainValues(t *testing.T) {
 		t.Run(expression, func(t *testing.T) {
 			findings := asking{
 				policy:  withVariables(admissionregistrationv1.Validation{Expression: expression}),
-				request: web(), param: limit(), explain: &policy.Explain{},
+				request: web(), param: limit(), explain: mayReadAll(),
 			}.findings(t)
 			if len(findings) != 1 || findings[0].Trace == nil {
 				t.Fatalf("got %+v, want one finding with a trace", findings)

@@ -29,6 +29,7 @@ const (
 
 // items are the elements of a list or the fields of a map.
 type items struct {
+	encoder    *encoder
 	begin, end string
 	length     int
 	at         func(i int) item // nil when only the length is shown
@@ -41,15 +42,15 @@ type item struct {
 	value ref.Val
 }
 
-func elementsOf(list traits.Lister) items {
+func (e *encoder) elementsOf(list traits.Lister) items {
 	length, _ := list.Size().(types.Int)
-	return items{begin: "[", end: "]", length: int(length), at: func(i int) item { return item{value: list.Get(types.Int(i))} }}
+	return items{encoder: e, begin: "[", end: "]", length: int(length), at: func(i int) item { return item{value: list.Get(types.Int(i))} }}
 }
 
 // fieldsOf returns the fields of a map in the order of their names.
-func fieldsOf(m traits.Mapper) items {
+func (e *encoder) fieldsOf(m traits.Mapper) items {
 	length, _ := m.Size().(types.Int)
-	fields := items{begin: "{", end: "}", length: int(length)}
+	fields := items{encoder: e, begin: "{", end: "}", length: int(length)}
 	if length > maxSortedFields {
 		return fields
 	}
@@ -60,9 +61,13 @@ func fieldsOf(m traits.Mapper) items {
 	var keys []key
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		next := it.Next()
-		name := fmt.Sprint(next.Value())
+		name, ok := next.Value().(string)
+		if !ok {
+			name = fmt.Sprint(next.Value())
+		}
 		keys = append(keys, key{name, next})
 	}
+	e.work += uint64(len(keys))
 	slices.SortFunc(keys, func(a, b key) int {
 		return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.key.Type().TypeName(), b.key.Type().TypeName()))
 	})
@@ -79,18 +84,21 @@ func (s items) size(limit, depth int) int {
 	}
 	total := len(s.begin) + len(s.end)
 	for i := 0; i < s.length && total <= limit; i++ {
-		total += s.at(i).size(limit-total, depth+1)
+		total += s.encoder.itemSize(s.at(i), limit-total, depth+1)
 	}
 	return total
 }
 
-// size includes what separates the item from the next.
-func (i item) size(limit, depth int) int {
+// itemSize includes what separates the item from the next.
+func (e *encoder) itemSize(i item, limit, depth int) int {
 	total := len(",")
+	if len(i.name) > limit {
+		return limit + 1
+	}
 	if i.named {
 		total += len(stringJSON(i.name, math.MaxInt)) + len(":")
 	}
-	return total + size(i.value, max(0, limit-total), depth)
+	return total + e.size(i.value, max(0, limit-total), depth)
 }
 
 // encode writes the first items, as many as there is room for at minItemBytes,
@@ -111,7 +119,7 @@ func (s items) encode(room, depth int) []byte {
 		if i > 0 {
 			out.WriteString(",")
 		}
-		s.at(i).write(out, full, min(full, level), depth+1)
+		s.encoder.writeItem(out, s.at(i), full, min(full, level), depth+1)
 	}
 	if left := s.length - len(sizes); left > 0 {
 		if len(sizes) > 0 {
@@ -132,7 +140,7 @@ func (s items) fitting(free, depth int) []int {
 	var sizes []int
 	least := 0
 	for i := range s.length {
-		size := s.at(i).size(free, depth+1)
+		size := s.encoder.itemSize(s.at(i), free, depth+1)
 		if least += min(size, minItemBytes); least > free {
 			least -= min(size, minItemBytes)
 			break
@@ -162,8 +170,8 @@ func share(sizes []int, free int) int {
 	return math.MaxInt
 }
 
-// write writes an item of the given full size into room.
-func (i item) write(out *bytes.Buffer, full, room, depth int) {
+// writeItem writes an item of the given full size into room.
+func (e *encoder) writeItem(out *bytes.Buffer, i item, full, room, depth int) {
 	room -= len(",")
 	if i.named {
 		nameRoom := math.MaxInt
@@ -175,5 +183,5 @@ func (i item) write(out *bytes.Buffer, full, room, depth int) {
 		out.WriteString(":")
 		room -= len(name) + len(":")
 	}
-	out.Write(encode(i.value, room, depth))
+	out.Write(e.encode(i.value, room, depth))
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -32,11 +33,17 @@ type program struct {
 	conditions     matchconditions.Matcher // nil when there are none
 	validator      validating.Validator
 	needsNamespace bool
+	// unusable, when not nil, is why nothing of the policy may be evaluated.
+	unusable error
 
 	tracing *tracing
 	// variables is the environment in which the variables of the policy are
 	// declared, or nil when it has none. Its evaluators hold it anyway.
 	variables *cel.Env
+	// faulty says that it did not compile without faults: nothing of it is traced.
+	faulty bool
+	// explained says that a request has been explained with it.
+	explained atomic.Bool
 }
 
 // Evaluate implements policy.Program. The order of findings is that in which
@@ -45,6 +52,9 @@ type program struct {
 func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
 	if err := ctx.Err(); err != nil {
 		return []verdict.Finding{{Kind: verdict.Error, Message: err.Error()}}
+	}
+	if p.unusable != nil {
+		return []verdict.Finding{{Kind: verdict.Misconfigured, Message: p.unusable.Error()}}
 	}
 	attributes, err := versionedAttributes(in)
 	if err != nil {
@@ -59,7 +69,7 @@ func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 		param = in.Param
 	}
 	authorizer := in.View.Authorizer()
-	if findings := p.unmatched(ctx, attributes, param, authorizer); findings != nil {
+	if findings := p.unmatched(ctx, in, attributes, param, authorizer); findings != nil {
 		if in.Explain != nil { // upstream shows match conditions no Namespace, and the resource of the request
 			p.explainConditions(ctx, &given{in, attributes.GetResource(), attributes, param, nil, authorizer}, findings)
 		}
@@ -77,7 +87,7 @@ func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 // unmatched returns what keeps the match conditions from being true: one that is
 // false, whatever the others are, or else those that fail. It returns nil when
 // the policy is to judge.
-func (p *program) unmatched(ctx context.Context, attributes *admission.VersionedAttributes, param runtime.Object, authorizer authorizer.UnconditionalAuthorizer) []verdict.Finding {
+func (p *program) unmatched(ctx context.Context, in policy.Input, attributes *admission.VersionedAttributes, param runtime.Object, authorizer authorizer.UnconditionalAuthorizer) []verdict.Finding {
 	if p.conditions == nil {
 		return nil
 	}
@@ -86,7 +96,7 @@ func (p *program) unmatched(ctx context.Context, attributes *admission.Versioned
 	case result.Error != nil:
 		return []verdict.Finding{{Kind: verdict.Error, Rule: "matchConditions", Message: result.Error.Error()}}
 	case !result.Matches:
-		return []verdict.Finding{p.unmet(result.FailedConditionName)}
+		return []verdict.Finding{p.unmet(result.FailedConditionName, in.Explain != nil)}
 	}
 	return nil
 }
@@ -94,14 +104,19 @@ func (p *program) unmatched(ctx context.Context, attributes *admission.Versioned
 // maxQuoted bounds the expression in the message of an unmet condition.
 const maxQuoted = 256
 
-func (p *program) unmet(name string) verdict.Finding {
-	finding := verdict.Finding{Kind: verdict.NotMatched, Rule: "matchConditions", Message: fmt.Sprintf("matchCondition %q is false", name)}
+// unmet has a message only where someone asks: it decides nothing, and nothing
+// else shows it.
+func (p *program) unmet(name string, asked bool) verdict.Finding {
+	finding := verdict.Finding{Kind: verdict.NotMatched, Rule: "matchConditions"}
 	i := slices.IndexFunc(p.spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == name })
 	if i < 0 { // unreachable: the name is that of a condition
 		return finding
 	}
 	finding.Index, finding.Rule = i, fmt.Sprintf("matchConditions[%d]", i)
 	finding.Expression = p.spec.MatchConditions[i].Expression
+	if !asked {
+		return finding
+	}
 	quoted := finding.Expression
 	if len(quoted) > maxQuoted {
 		quoted = strings.ToValidUTF8(quoted[:maxQuoted], "") + "..."

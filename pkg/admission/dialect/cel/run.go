@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -27,8 +28,11 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
-// errNotCompiled stands for what the policy itself reports in detail.
-var errNotCompiled = errors.New("the expression does not compile")
+var (
+	errNotCompiled = errors.New("the expression does not compile")
+	errCircle      = errors.New("it is computed from itself")
+	errCutShort    = errors.New("explaining it costs too much")
+)
 
 // given is what the expressions of one evaluation are given.
 type given struct {
@@ -38,6 +42,18 @@ type given struct {
 	param      runtime.Object
 	namespace  *corev1.Namespace
 	authorizer authorizer.UnconditionalAuthorizer
+}
+
+// checks counts the questions to an authorizer.
+type checks struct {
+	authorizer.UnconditionalAuthorizer
+	n uint64
+}
+
+// Authorize implements authorizer.UnconditionalAuthorizer.
+func (c *checks) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+	c.n++
+	return c.UnconditionalAuthorizer.Authorize(ctx, a)
 }
 
 // bindings are the values of the variables that an environment declares.
@@ -55,15 +71,16 @@ func (b bindings) ResolveName(name string) (any, bool) {
 func (b bindings) Parent() cel.Activation { return nil }
 
 // bind returns the values that upstream's evaluators bind; see newActivation in
-// k8s.io/apiserver/pkg/admission/plugin/cel. They are not safe for concurrent use.
-func (g *given) bind() (bindings, error) {
+// k8s.io/apiserver/pkg/admission/plugin/cel, and counts what they ask the
+// authorizer. They are not safe for concurrent use.
+func (g *given) bind() (bindings, *checks, error) {
 	object, err := g.attributes.VersionedObject.CELValue()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	oldObject, err := g.attributes.VersionedOldObject.CELValue()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	request := plugincel.CreateAdmissionRequest(g.attributes.Attributes,
 		metav1.GroupVersionResource(g.resource), metav1.GroupVersionKind(g.attributes.VersionedKind))
@@ -77,12 +94,13 @@ func (g *given) bind() (bindings, error) {
 	if g.param != nil {
 		bound[plugincel.ParamsVarName] = common.SchemalessTypedToVal(g.param)
 	}
+	counted := &checks{UnconditionalAuthorizer: g.authorizer}
 	if g.authorizer != nil {
 		user := g.attributes.GetUserInfo()
-		bound[plugincel.AuthorizerVarName] = library.NewAuthorizerVal(user, g.authorizer)
-		bound[plugincel.RequestResourceAuthorizerVarName] = library.NewResourceAuthorizerVal(user, g.authorizer, g.attributes)
+		bound[plugincel.AuthorizerVarName] = library.NewAuthorizerVal(user, counted)
+		bound[plugincel.RequestResourceAuthorizerVarName] = library.NewResourceAuthorizerVal(user, counted, g.attributes)
 	}
-	return bound, nil
+	return bound, counted, nil
 }
 
 // run is one evaluation of one expression, together with the variables of the
@@ -90,9 +108,21 @@ func (g *given) bind() (bindings, error) {
 type run struct {
 	tracer *tracer
 	bound  bindings
+	checks *checks
 	seeing bool
+	// limit is what it may cost, when not seeing. The last expression may cost
+	// more: it has a limit of its own.
+	limit uint64
+
+	// checked is the number of questions to the authorizer before the run.
+	checked uint64
+	// running are the expressions that are being evaluated: none of them has a
+	// value yet, so a variable that is computed from itself has none. There are
+	// no more of them than a policy that is explained has variables.
+	running map[*traced]bool
 	// cost is that of the expression and its variables, when not seeing.
 	cost uint64
+	took time.Duration
 	// cutShort says that a limit or the end of time ended it.
 	cutShort bool
 	// seen are the expressions that were evaluated, the first one first.
@@ -106,17 +136,24 @@ type sight struct {
 }
 
 // evaluate runs expression with fresh variables.
-func (t *tracer) evaluate(ctx context.Context, expression *traced, bound bindings, seeing bool) *run {
-	r := &run{tracer: t, bound: make(bindings, len(bound)+1), seeing: seeing}
-	for name, value := range bound {
+func (e *explanation) evaluate(ctx context.Context, expression *traced, limit uint64, seeing bool) *run {
+	r := &run{
+		tracer: e.tracer, bound: make(bindings, len(e.bound)+1), checks: e.checks, checked: e.checks.n,
+		limit: limit, seeing: seeing, running: map[*traced]bool{},
+	}
+	for name, value := range e.bound {
 		r.bound[name] = value
 	}
 	variables := lazy.NewMapValue(apiservercel.NewObjectType("kubernetes.variables", nil))
-	for name, variable := range t.variables {
+	for i := range e.spec.Variables {
+		name := e.spec.Variables[i].Name
+		variable := e.tracer.expressions[e.spec.Variables[i].Expression]
 		variables.Append(name, func(*lazy.MapValue) ref.Val { return r.variable(ctx, name, variable) })
 	}
 	r.bound[plugincel.VariableVarName] = variables
+	begin := e.clock.Now()
 	_, _ = r.expression(ctx, expression) // an error is what the finding is about
+	r.took = e.clock.Since(begin)
 	return r
 }
 
@@ -129,9 +166,17 @@ func (r *run) variable(ctx context.Context, name string, variable *traced) ref.V
 }
 
 func (r *run) expression(ctx context.Context, expression *traced) (ref.Val, error) {
-	if !expression.compile(r.tracer.env) {
+	switch {
+	case r.running[expression]:
+		return nil, errCircle
+	case ctx.Err() != nil || !r.seeing && r.charge() > r.limit:
+		r.cutShort = true
+		return nil, errCutShort
+	case !expression.compile(r.tracer.env):
 		return nil, errNotCompiled
 	}
+	r.running[expression] = true
+	defer delete(r.running, expression)
 	program := expression.plain
 	if r.seeing {
 		program = expression.seeing
@@ -149,4 +194,10 @@ func (r *run) expression(ctx context.Context, expression *traced) (ref.Val, erro
 		r.cutShort = true
 	}
 	return value, err
+}
+
+// charge is what the run costs here, where the authorizer is no webhook.
+func (r *run) charge() uint64 {
+	asked := r.checks.n - r.checked
+	return r.cost - min(r.cost, asked*checkCost) + asked*checkCharge
 }

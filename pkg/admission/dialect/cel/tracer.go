@@ -17,14 +17,20 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// maxTracers bounds the policies that are kept ready to be explained again. Such
-// a policy needs about twice the memory of another.
-const maxTracers = 64
+// maxTracers bounds the policies that are kept ready to be explained again; one
+// request explains fewer of usual size. Such a policy needs about twice the memory
+// of another.
+const maxTracers = 128
 
 // tracing makes tracers. It is safe for concurrent use.
 type tracing struct {
+	// clock measures what explanations take, nothing else; it is the real one
+	// unless a test sets another.
 	clock clock.PassiveClock
-	ready *lru.Cache // *tracer by *program
+	// ready has the tracers of the policies that several requests have explained
+	// (*tracer by *program). Candidates are compiled for one request: they push
+	// nothing out, and their tracers go with the request.
+	ready *lru.Cache
 	// bare are the environments of policies without variables.
 	bare, bareWithParams func() (*cel.Env, error)
 }
@@ -62,8 +68,8 @@ func declare(base *cel.Env, params bool) (*cel.Env, error) {
 	return base.Extend(options...)
 }
 
-// tracer returns that of a policy. It fails only where the environment cannot be
-// built.
+// tracer returns that of a policy, for one request. It fails only where the
+// environment cannot be built.
 func (t *tracing) tracer(p *program) (*tracer, error) {
 	if ready, ok := t.ready.Get(p); ok {
 		if ready, ok := ready.(*tracer); ok {
@@ -75,7 +81,9 @@ func (t *tracing) tracer(p *program) (*tracer, error) {
 		return nil, err
 	}
 	made := newTracer(env, p.spec)
-	t.ready.Add(p, made)
+	if p.explained.Swap(true) {
+		t.ready.Add(p, made)
+	}
 	return made, nil
 }
 
@@ -94,43 +102,18 @@ func (t *tracing) environment(p *program) (*cel.Env, error) {
 // parts were. It decides nothing: findings come from upstream's evaluators, which
 // do not keep what they see. It is safe for concurrent use.
 type tracer struct {
-	env                                            *cel.Env
-	conditions, validations, messages, annotations []traced
-	variables                                      map[string]*traced
+	env         *cel.Env
+	expressions map[string]*traced // by their text: all are of one environment
 }
 
 func newTracer(env *cel.Env, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) *tracer {
-	t := &tracer{
-		env:         env,
-		conditions:  make([]traced, len(spec.MatchConditions)),
-		validations: make([]traced, len(spec.Validations)),
-		messages:    make([]traced, len(spec.Validations)),
-		annotations: make([]traced, len(spec.AuditAnnotations)),
-		variables:   make(map[string]*traced, len(spec.Variables)),
-	}
-	for i := range spec.MatchConditions {
-		t.conditions[i].source = spec.MatchConditions[i].Expression
-	}
-	for i := range spec.Validations {
-		t.validations[i].source = spec.Validations[i].Expression
-		t.messages[i].source = spec.Validations[i].MessageExpression
-	}
-	for i := range spec.AuditAnnotations {
-		t.annotations[i].source = spec.AuditAnnotations[i].ValueExpression
-	}
-	for i := range spec.Variables {
-		t.variables[spec.Variables[i].Name] = &traced{source: spec.Variables[i].Expression}
+	t := &tracer{env: env, expressions: map[string]*traced{}}
+	for source := range expressionsOf(spec) {
+		if t.expressions[source] == nil {
+			t.expressions[source] = &traced{source: source}
+		}
 	}
 	return t
-}
-
-// readsOf returns what a variable of the policy is computed from.
-func (t *tracer) readsOf(name string) ([]path, bool) {
-	variable, ok := t.variables[name]
-	if !ok || !variable.compile(t.env) {
-		return nil, false
-	}
-	return variable.reads, true
 }
 
 // traced is one expression, compiled when it is first explained.

@@ -4,6 +4,7 @@
 package cel
 
 import (
+	"context"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -20,6 +21,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
 // TestCostIsUpstreams: an explanation counts what upstream's budget counts.
@@ -44,7 +46,7 @@ func TestCostIsUpstreams(t *testing.T) {
 				"spec":     map[string]any{"containers": []any{map[string]any{"name": "a"}, map[string]any{"name": "b"}}},
 			}},
 		}),
-		View: view, Explain: &policy.Explain{},
+		View: view, Explain: &policy.Explain{MayRead: func(context.Context, verdict.ParamRef) bool { return true }},
 		Param: &unstructured.Unstructured{Object: map[string]any{"a": "b"}},
 	}
 	in.Matched = cluster.Equivalent{Resource: in.Request.Resource, Kind: in.Request.Kind}
@@ -106,25 +108,49 @@ func upstreamCost(t *testing.T, spec *admissionregistrationv1.ValidatingAdmissio
 	return uint64(celconfig.RuntimeCELCostBudget - left)
 }
 
-// TestTracersAreBounded: of policies that have been explained, the last ones are
-// kept ready, and no others.
+// TestTracersAreBounded: of policies that several requests have explained, the last
+// ones are kept ready, and no others.
 func TestTracersAreBounded(t *testing.T) {
 	compiler := newCompiler()
-	spec := &admissionregistrationv1.ValidatingAdmissionPolicySpec{Validations: []admissionregistrationv1.Validation{{Expression: "true"}}}
-	for range 2 * maxTracers {
-		p, errs := compiler.compile(spec)
-		if len(errs) > 0 {
-			t.Fatal(errs.ToAggregate())
+	policies := func(n int) []*program {
+		programs := make([]*program, n)
+		for i := range programs {
+			p, errs := compiler.compile(&admissionregistrationv1.ValidatingAdmissionPolicySpec{Validations: []admissionregistrationv1.Validation{{Expression: "true"}}})
+			if len(errs) > 0 {
+				t.Fatal(errs.ToAggregate())
+			}
+			programs[i] = p
 		}
-		first, err := compiler.tracing.tracer(p)
+		return programs
+	}
+	trace := func(p *program) *tracer {
+		made, err := compiler.tracing.tracer(p)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, _ := compiler.tracing.tracer(p); again != first {
-			t.Error("another tracer at once")
+		return made
+	}
+	stored := policies(maxTracers + 1)
+	for _, p := range stored {
+		trace(p)
+	}
+	if n := compiler.tracing.ready.Len(); n != 0 {
+		t.Errorf("%d tracers are kept after one request", n)
+	}
+	for _, p := range stored {
+		if second := trace(p); trace(p) != second {
+			t.Fatal("another tracer for a third request at once")
 		}
 	}
 	if n := compiler.tracing.ready.Len(); n != maxTracers {
 		t.Errorf("%d tracers are kept, want %d", n, maxTracers)
+	}
+	last := stored[len(stored)-1]
+	ready := trace(last)
+	for _, candidate := range policies(maxTracers) {
+		trace(candidate)
+	}
+	if trace(last) != ready {
+		t.Error("candidates push out what is stored")
 	}
 }

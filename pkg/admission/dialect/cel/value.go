@@ -33,11 +33,16 @@ const (
 	maxValueDepth = 8
 	// leastBytes is the room that any value needs, marks included.
 	leastBytes = 48
+	// workBytes of a text are as much work as another value.
+	workBytes = 64
 )
 
-// valueJSON returns v as JSON of at most maxValueBytes. Equal values have equal
-// texts.
-func valueJSON(v ref.Val) json.RawMessage { return encode(v, maxValueBytes, 0) }
+// encoder shows values as JSON and counts the work: what must be looked at to find
+// out what fits can be much more than what is shown.
+type encoder struct{ work uint64 }
+
+// value returns v as JSON of at most maxValueBytes. Equal values have equal texts.
+func (e *encoder) value(v ref.Val) json.RawMessage { return e.encode(v, maxValueBytes, 0) }
 
 // mark returns an object with one key whose text is bounded.
 func mark(key, text string, room int) []byte {
@@ -46,7 +51,8 @@ func mark(key, text string, room int) []byte {
 
 // encode returns v as JSON of at most room bytes, which must be leastBytes or
 // more.
-func encode(v ref.Val, room, depth int) []byte {
+func (e *encoder) encode(v ref.Val, room, depth int) []byte {
+	e.work++
 	switch v := v.(type) {
 	case nil, types.Null:
 		return []byte("null")
@@ -72,36 +78,38 @@ func encode(v ref.Val, room, depth int) []byte {
 		if !v.HasValue() {
 			return []byte(`{"absent":true}`)
 		}
-		return encode(v.GetValue(), room, depth)
+		return e.encode(v.GetValue(), room, depth)
 	case traits.Lister:
-		return elementsOf(v).encode(room, depth)
+		return e.elementsOf(v).encode(room, depth)
 	case traits.Mapper:
-		return fieldsOf(v).encode(room, depth)
+		return e.fieldsOf(v).encode(room, depth)
 	}
 	return otherJSON(v, room)
 }
 
 // size returns the length of the whole of v as JSON, or something above limit if
 // that is longer.
-func size(v ref.Val, limit, depth int) int {
+func (e *encoder) size(v ref.Val, limit, depth int) int {
+	e.work++
 	switch v := v.(type) {
 	case types.String:
 		if len(v) > limit {
 			return limit + 1
 		}
+		e.work += uint64(len(v)) / workBytes
 		return len(stringJSON(string(v), math.MaxInt))
 	case types.Bytes:
 		return base64.StdEncoding.EncodedLen(len(v)) + len(`""`)
 	case *types.Optional:
 		if v.HasValue() {
-			return size(v.GetValue(), limit, depth)
+			return e.size(v.GetValue(), limit, depth)
 		}
 	case traits.Lister:
-		return elementsOf(v).size(limit, depth)
+		return e.elementsOf(v).size(limit, depth)
 	case traits.Mapper:
-		return fieldsOf(v).size(limit, depth)
+		return e.fieldsOf(v).size(limit, depth)
 	}
-	return len(encode(v, math.MaxInt, depth))
+	return len(e.encode(v, math.MaxInt, depth))
 }
 
 // doubleJSON shows what JSON has no number for as a string.

@@ -64,7 +64,7 @@ func TestValueJSON(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := string(valueJSON(test.value))
+			got := string(new(encoder).value(test.value))
 			begin, isPrefix := strings.CutSuffix(test.want, "~")
 			if got != test.want && (!isPrefix || !strings.HasPrefix(got, begin)) {
 				t.Errorf("got %s, want %s", got, test.want)
@@ -75,10 +75,10 @@ func TestValueJSON(t *testing.T) {
 		})
 	}
 	for text, want := range map[string]string{
-		string(valueJSON(types.String(strings.Repeat("ä", 3000)))):                                            `... (6000 bytes)"`,
-		string(valueJSON(types.Bytes(strings.Repeat("a", 3000)))):                                             `... (3000 bytes)"`,
-		string(valueJSON(native(numbers))):                                                                    ` more"}]`,
-		string(valueJSON(native(map[string]any{"a": strings.Repeat("x", 5000), "b": int64(1), "c": "kept"}))): `... (5000 bytes)","b":1,"c":"kept"}`,
+		string(new(encoder).value(types.String(strings.Repeat("ä", 3000)))):                                            `... (6000 bytes)"`,
+		string(new(encoder).value(types.Bytes(strings.Repeat("a", 3000)))):                                             `... (3000 bytes)"`,
+		string(new(encoder).value(native(numbers))):                                                                    ` more"}]`,
+		string(new(encoder).value(native(map[string]any{"a": strings.Repeat("x", 5000), "b": int64(1), "c": "kept"}))): `... (5000 bytes)","b":1,"c":"kept"}`,
 	} {
 		if !strings.HasSuffix(text, want) {
 			t.Errorf("%s: want %s at the end", text, want)
@@ -88,7 +88,7 @@ func TestValueJSON(t *testing.T) {
 	for i := range maxSortedFields + 1 {
 		large[fmt.Sprint(i)] = i
 	}
-	if got, want := string(valueJSON(native(large))), `{"...":"1001 more"}`; got != want {
+	if got, want := string(new(encoder).value(native(large))), `{"...":"1001 more"}`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -138,14 +138,14 @@ func TestValueJSONIsBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := valueJSON(native(value))
+		got := new(encoder).value(native(value))
 		if len(got) > maxValueBytes || !json.Valid(got) {
 			t.Fatalf("%d bytes, or no JSON: %s\nof %.2000s", len(got), got, full)
 		}
-		if again := valueJSON(native(value)); string(again) != string(got) {
+		if again := new(encoder).value(native(value)); string(again) != string(got) {
 			t.Fatalf("got %s and then %s", got, again)
 		}
-		if n := size(native(value), math.MaxInt-1, 0); n < len(full) {
+		if n := new(encoder).size(native(value), math.MaxInt-1, 0); n < len(full) {
 			t.Fatalf("size %d of %d bytes: %s", n, len(full), full)
 		}
 		var want, is any

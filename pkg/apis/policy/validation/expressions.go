@@ -15,6 +15,8 @@ import (
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+
+	"github.com/portcullis-dev/portcullis/pkg/apis/policy/expressions"
 )
 
 const maxMatchConditions = 64
@@ -58,6 +60,26 @@ func (v *policyValidator) validateMatchCondition(condition *admissionregistratio
 		return append(errs, field.Required(path.Child("name"), ""))
 	}
 	return append(errs, validateQualifiedName(condition.Name, path.Child("name"))...)
+}
+
+// validateVariables also refuses what upstream accepts: variables that may read
+// themselves, which end the process that evaluates them.
+func (v *policyValidator) validateVariables(variables []admissionregistrationv1.Variable, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	faulty := make([]bool, len(variables))
+	for i := range variables {
+		variableErrs := v.validateVariable(&variables[i], path.Index(i))
+		faulty[i] = len(variableErrs) > 0
+		errs = append(errs, variableErrs...)
+	}
+	if v.skipCircles {
+		return errs
+	}
+	faults := expressions.CheckVariables(v.environment.base.StoredExpressionsEnv(), variables, func(i int) bool { return faulty[i] })
+	for _, fault := range faults {
+		errs = append(errs, field.Invalid(path.Index(fault.Index).Child("expression"), variables[fault.Index].Expression, fault.Detail))
+	}
+	return errs
 }
 
 func (v *policyValidator) validateVariable(variable *admissionregistrationv1.Variable, path *field.Path) field.ErrorList {

@@ -20,8 +20,10 @@ func ValidateValidatingAdmissionPolicy(p *policy.ValidatingAdmissionPolicy) fiel
 
 // ValidateValidatingAdmissionPolicyUpdate returns what is wrong with a policy
 // that is to replace oldPolicy. Expressions that oldPolicy has too may use all
-// that stored expressions may use, and match conditions are not looked at again
-// when neither they nor the paramKind have changed: an old policy stays writable.
+// that stored expressions may use. Match conditions are not looked at again when
+// neither they nor the paramKind have changed, nor is it asked again whether
+// variables may read themselves when they have not changed: an old policy stays
+// writable.
 func ValidateValidatingAdmissionPolicyUpdate(newPolicy, oldPolicy *policy.ValidatingAdmissionPolicy) field.ErrorList {
 	return validatePolicyUpdate(newPolicy, oldPolicy, kubernetesEnvironment())
 }
@@ -32,6 +34,7 @@ func validatePolicyUpdate(newPolicy, oldPolicy *policy.ValidatingAdmissionPolicy
 		stored:      storedExpressionsOf(&oldPolicy.Spec),
 		skipMatchConditions: equality.Semantic.DeepEqual(newPolicy.Spec.ParamKind, oldPolicy.Spec.ParamKind) &&
 			equality.Semantic.DeepEqual(newPolicy.Spec.MatchConditions, oldPolicy.Spec.MatchConditions),
+		skipCircles: equality.Semantic.DeepEqual(newPolicy.Spec.Variables, oldPolicy.Spec.Variables),
 	})
 }
 
@@ -54,6 +57,8 @@ type policyValidator struct {
 	stored storedExpressions
 	// skipMatchConditions says that the match conditions were accepted before.
 	skipMatchConditions bool
+	// skipCircles says that the variables were stored before as they are.
+	skipCircles bool
 
 	// policyName is the first part of the keys of audit annotations.
 	policyName string
@@ -78,9 +83,7 @@ func (v *policyValidator) validateSpec(spec *admissionregistrationv1.ValidatingA
 	if !v.skipMatchConditions {
 		errs = append(errs, v.validateMatchConditions(spec.MatchConditions, path.Child("matchConditions"))...)
 	}
-	for i := range spec.Variables {
-		errs = append(errs, v.validateVariable(&spec.Variables[i], path.Child("variables").Index(i))...)
-	}
+	errs = append(errs, v.validateVariables(spec.Variables, path.Child("variables"))...)
 	if len(spec.Validations) == 0 && len(spec.AuditAnnotations) == 0 {
 		const detail = "validations or auditAnnotations must contain at least one item"
 		return append(errs,
