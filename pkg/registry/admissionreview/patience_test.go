@@ -87,6 +87,8 @@ func TestBodyTimeoutEndsWithTheBody(t *testing.T) {
 		if code := post(t, server, hurriedPath, strings.NewReader("x")); code != http.StatusNoContent {
 			t.Errorf("HTTP/2 %v: got HTTP %d", http2, code)
 		}
-		<-read
+		if err := <-read; err != nil {
+			t.Errorf("HTTP/2 %v: got error %v", http2, err)
+		}
 	}
 }
