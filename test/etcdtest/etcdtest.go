@@ -72,6 +72,15 @@ func (c *Cluster) Endpoints() []string {
 // Start starts the members that do not run, and waits until they serve.
 func (c *Cluster) Start(t testing.TB) {
 	t.Helper()
+	c.StartHidden(t)
+	for _, m := range c.members {
+		m.proxy.open(t)
+	}
+}
+
+// StartHidden is Start behind a network that is cut, see Heal.
+func (c *Cluster) StartHidden(t testing.TB) {
+	t.Helper()
 	var started []*member
 	for _, m := range c.members {
 		if m.server != nil {
@@ -82,7 +91,6 @@ func (c *Cluster) Start(t testing.TB) {
 			t.Fatalf("start %s: %v", m.name, err)
 		}
 		m.server = server
-		m.proxy.open(t)
 		started = append(started, m)
 	}
 	for _, m := range started {

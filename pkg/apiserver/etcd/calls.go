@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -37,7 +36,7 @@ type boundedCalls struct {
 }
 
 func (b boundedCalls) Get(ctx context.Context, key string, opts kubernetes.GetOptions) (response kubernetes.GetResponse, err error) {
-	err = b.call(ctx, func(ctx context.Context) (int64, error) {
+	err = b.connection.call(ctx, func(ctx context.Context) (int64, error) {
 		response, err = b.Interface.Get(ctx, key, opts)
 		return response.Revision, err
 	})
@@ -48,9 +47,13 @@ func (b boundedCalls) Get(ctx context.Context, key string, opts kubernetes.GetOp
 // reads everything at once and goes on asking.
 func (b boundedCalls) List(ctx context.Context, prefix string, opts kubernetes.ListOptions) (response kubernetes.ListResponse, err error) {
 	if _, bounded := ctx.Deadline(); !bounded {
-		return b.Interface.List(ctx, prefix, opts)
+		began := b.connection.history.mark()
+		if response, err = b.Interface.List(ctx, prefix, opts); err == nil {
+			b.connection.history.note(ctx, began, response.Revision)
+		}
+		return response, err
 	}
-	err = b.call(ctx, func(ctx context.Context) (int64, error) {
+	err = b.connection.call(ctx, func(ctx context.Context) (int64, error) {
 		response, err = b.Interface.List(ctx, prefix, opts)
 		return response.Revision, err
 	})
@@ -58,7 +61,7 @@ func (b boundedCalls) List(ctx context.Context, prefix string, opts kubernetes.L
 }
 
 func (b boundedCalls) Count(ctx context.Context, prefix string, opts kubernetes.CountOptions) (count int64, err error) {
-	err = b.call(ctx, func(ctx context.Context) (int64, error) {
+	err = b.connection.call(ctx, func(ctx context.Context) (int64, error) {
 		count, err = b.Interface.Count(ctx, prefix, opts)
 		return 0, err
 	})
@@ -66,7 +69,7 @@ func (b boundedCalls) Count(ctx context.Context, prefix string, opts kubernetes.
 }
 
 func (b boundedCalls) OptimisticPut(ctx context.Context, key string, value []byte, expected int64, opts kubernetes.PutOptions) (response kubernetes.PutResponse, err error) {
-	err = b.call(ctx, func(ctx context.Context) (int64, error) {
+	err = b.connection.call(ctx, func(ctx context.Context) (int64, error) {
 		response, err = b.Interface.OptimisticPut(ctx, key, value, expected, opts)
 		return response.Revision, err
 	})
@@ -74,7 +77,7 @@ func (b boundedCalls) OptimisticPut(ctx context.Context, key string, value []byt
 }
 
 func (b boundedCalls) OptimisticDelete(ctx context.Context, key string, expected int64, opts kubernetes.DeleteOptions) (response kubernetes.DeleteResponse, err error) {
-	err = b.call(ctx, func(ctx context.Context) (int64, error) {
+	err = b.connection.call(ctx, func(ctx context.Context) (int64, error) {
 		response, err = b.Interface.OptimisticDelete(ctx, key, expected, opts)
 		return response.Revision, err
 	})
@@ -82,22 +85,27 @@ func (b boundedCalls) OptimisticDelete(ctx context.Context, key string, expected
 }
 
 // call returns an unansweredError when etcd does not answer, with the reason that
-// the last attempt had, and every other error as it is.
-func (b boundedCalls) call(ctx context.Context, do func(context.Context) (revision int64, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+// the last attempt had, and every other error as it is. A caller who does not
+// wait for the answer learns nothing of etcd.
+func (c *connection) call(caller context.Context, do func(context.Context) (revision int64, err error)) error {
+	ctx, cancel := context.WithTimeout(caller, answerTimeout)
 	defer cancel()
 	var last error
 	ctx = context.WithValue(ctx, lastAttempt{}, &last)
-	before := b.connection.history.mark()
+	before := c.history.mark()
 	revision, err := do(ctx)
 	if isUnanswered(err) {
+		c.history.doubt()
+		if caller.Err() != nil {
+			return caller.Err()
+		}
 		failure := &unansweredError{reason: reasonOf(err, last)}
-		b.connection.failure.Store(failure)
+		c.failure.Store(failure)
 		return failure
 	}
 	if err == nil {
-		b.connection.failure.Store(nil)
-		b.connection.history.note(ctx, before, revision)
+		c.failure.Store(nil)
+		c.history.note(ctx, before, revision)
 	}
 	return err
 }
@@ -148,18 +156,4 @@ func reasonOf(err, last error) string {
 		text = strings.TrimPrefix(strings.TrimSuffix(inner, `"`), "transport: ")
 	}
 	return text
-}
-
-// boundedLists bounds the lists that etcd streams. As in boundedCalls, those
-// without a deadline are left alone.
-type boundedLists struct{ clientv3.KV }
-
-func (b boundedLists) GetStream(ctx context.Context, key string, opts ...clientv3.OpOption) (clientv3.GetStreamChan, error) {
-	if _, bounded := ctx.Deadline(); !bounded {
-		return b.KV.GetStream(ctx, key, opts...)
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	// Nothing tells when the stream has been read.
-	context.AfterFunc(ctx, cancel)
-	return b.KV.GetStream(ctx, key, opts...)
 }

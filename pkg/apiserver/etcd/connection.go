@@ -6,11 +6,14 @@ package etcd
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	grpcprom "github.com/grpc-ecosystem/go-grpc-middleware/providers/prometheus"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
@@ -20,7 +23,7 @@ import (
 	"k8s.io/apiserver/pkg/storage/etcd3"
 	"k8s.io/apiserver/pkg/storage/etcd3/metrics"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
-	"k8s.io/utils/clock"
+	"k8s.io/component-base/metrics/legacyregistry"
 )
 
 const (
@@ -36,23 +39,19 @@ const (
 	// long ends it, too (TCP_USER_TIMEOUT).
 	keepaliveTime    = 10 * time.Second
 	keepaliveTimeout = 3 * time.Second
+	// monitorTimeout bounds what a scrape of the metrics waits for one server.
+	monitorTimeout = time.Second
 )
 
 // connection is the one client of etcd, and what is known of etcd by the
 // answers to it.
 type connection struct {
 	client    *kubernetes.Client
-	compactor stoppableCompactor
+	compactor *compactor
 	servers   string
 	history   *history
 	// failure is why etcd did not answer last, or nil when it has answered.
 	failure atomic.Pointer[unansweredError]
-}
-
-// stoppableCompactor is what etcd3.NewCompactor returns.
-type stoppableCompactor interface {
-	etcd3.Compactor
-	Stop()
 }
 
 // newConnection returns at once, whether etcd is there or not.
@@ -61,6 +60,9 @@ func newConnection(config storagebackend.TransportConfig, compactionInterval tim
 	if err != nil {
 		return nil, err
 	}
+	counted := clientMetrics()
+	c := &connection{servers: strings.Join(config.ServerList, ", "), history: newHistory()}
+	c.failure.Store(&unansweredError{reason: "it has not answered yet"})
 	client, err := kubernetes.New(clientv3.Config{
 		Endpoints:            config.ServerList,
 		TLS:                  tlsConfig,
@@ -72,20 +74,22 @@ func newConnection(config storagebackend.TransportConfig, compactionInterval tim
 				MinConnectTimeout: connectTimeout,
 			}),
 			// Chained, it stands behind the client's own, which asks again.
-			grpc.WithChainUnaryInterceptor(noteAttempt),
+			grpc.WithChainUnaryInterceptor(noteAttempt, counted.UnaryClientInterceptor()),
+			grpc.WithChainStreamInterceptor(counted.StreamClientInterceptor()),
+			grpc.WithStatsHandler(connectionDoubts{c.history}),
 		},
 		// It would tell of every attempt.
 		Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("client of etcd at %s: %w", strings.Join(config.ServerList, ", "), err)
+		return nil, fmt.Errorf("client of etcd at %s: %w", c.servers, err)
 	}
-	c := &connection{client: client, servers: strings.Join(config.ServerList, ", "), history: newHistory()}
-	c.failure.Store(&unansweredError{reason: "it has not answered yet"})
+	c.client = client
 	client.Kubernetes = boundedCalls{Interface: client.Kubernetes, connection: c}
-	client.KV = boundedLists{KV: etcd3.NewETCDLatencyTracker(client.KV)}
+	client.KV = patientLists{KV: etcd3.NewETCDLatencyTracker(client.KV), history: c.history}
 	client.Watcher = historyWatcher{Watcher: client.Watcher, history: c.history}
-	c.compactor = etcd3.NewCompactor(client.Client, compactionInterval, clock.RealClock{}, nil)
+	c.compactor = newCompactor(client.Client, c.history, compactionInterval)
+	c.compactor.start()
 	metrics.SetStorageMonitorGetter(c.monitors)
 	return c, nil
 }
@@ -105,6 +109,19 @@ func clientTLS(config storagebackend.TransportConfig) (*tls.Config, error) {
 	return tlsConfig, nil
 }
 
+// clientMetrics returns the metrics grpc_client_*. They are those that
+// k8s.io/apiserver/pkg/storage/storagebackend/factory registers for its clients.
+func clientMetrics() *grpcprom.ClientMetrics {
+	metrics := grpcprom.NewClientMetrics()
+	var registered prometheus.AlreadyRegisteredError
+	if errors.As(legacyregistry.Registerer().Register(metrics), &registered) {
+		if existing, ok := registered.ExistingCollector.(*grpcprom.ClientMetrics); ok {
+			return existing
+		}
+	}
+	return metrics
+}
+
 func (c *connection) close() {
 	metrics.SetStorageMonitorGetter(func() ([]metrics.Monitor, error) { return nil, nil })
 	c.compactor.Stop()
@@ -119,6 +136,19 @@ func (c *connection) reachable() error {
 	return nil
 }
 
+// keys asks for the keys from one to another, without their values, as they were
+// at a revision, or are now when that is 0.
+func (c *connection) keys(ctx context.Context, from, to string, revision int64) (page *clientv3.GetResponse, err error) {
+	err = c.call(ctx, func(ctx context.Context) (int64, error) {
+		page, err = c.client.KV.Get(ctx, from, clientv3.WithRange(to), clientv3.WithKeysOnly(), clientv3.WithLimit(versionsPage), clientv3.WithRev(revision))
+		if err != nil {
+			return 0, err
+		}
+		return page.Header.Revision, nil
+	})
+	return page, err
+}
+
 // monitors serves the metric apiserver_storage_size_bytes.
 func (c *connection) monitors() ([]metrics.Monitor, error) {
 	return []metrics.Monitor{storageMonitor{c.client.Client}}, nil
@@ -126,13 +156,27 @@ func (c *connection) monitors() ([]metrics.Monitor, error) {
 
 type storageMonitor struct{ client *clientv3.Client }
 
-// Monitor asks the first server: all members hold the same.
+// Monitor asks one server after the other until one answers: all hold the same.
 func (m storageMonitor) Monitor(ctx context.Context) (metrics.StorageMetrics, error) {
-	status, err := m.client.Status(ctx, m.client.Endpoints()[0])
-	if err != nil {
-		return metrics.StorageMetrics{}, err
+	var failures []error
+	for _, endpoint := range m.client.Endpoints() {
+		size, err := m.size(ctx, endpoint)
+		if err == nil {
+			return metrics.StorageMetrics{Size: size}, nil
+		}
+		failures = append(failures, err)
 	}
-	return metrics.StorageMetrics{Size: status.DbSize}, nil
+	return metrics.StorageMetrics{}, errors.Join(failures...)
+}
+
+func (m storageMonitor) size(ctx context.Context, endpoint string) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
+	defer cancel()
+	status, err := m.client.Status(ctx, endpoint)
+	if err != nil {
+		return 0, fmt.Errorf("etcd at %s: %w", endpoint, err)
+	}
+	return status.DbSize, nil
 }
 
 // Close leaves the client to its owner.

@@ -7,19 +7,24 @@ import (
 	"context"
 	"sync"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/stats"
 	"k8s.io/klog/v2"
 )
 
-// history notices when etcd goes back to an earlier revision: it was wiped, or
-// restored from a copy. A watch would then wait in silence until the old revision
-// is reached again, while policies that are gone stay in force and new ones do
-// not come into force.
+// history is what is known of the order of revisions. It notices when etcd goes
+// back to an earlier one: it was wiped, or restored from a copy. A watch would
+// then wait in silence until the old revision is reached again, while policies
+// that are gone stay in force and new ones do not come into force.
+//
+// It cannot notice that an etcd which went back has overtaken the old revision
+// before it was asked. So it also counts the reasons to doubt: whoever must know
+// compares what is held with what is stored after each.
 type history struct {
-	mu       sync.Mutex
-	epoch    int           // how often it has gone back
-	latest   int64         // the highest revision that was seen in this epoch
-	goneBack chan struct{} // closed at the end of the epoch
+	mu     sync.Mutex
+	epoch  int           // how often it has gone back
+	latest int64         // the highest revision that was seen in this epoch
+	ended  chan struct{} // closed at the end of the epoch
+	doubts int64
 }
 
 // mark is a point in the history.
@@ -28,13 +33,20 @@ type mark struct {
 	revision int64
 }
 
-func newHistory() *history { return &history{goneBack: make(chan struct{})} }
+func newHistory() *history { return &history{ended: make(chan struct{})} }
 
 // mark returns where the history is.
 func (h *history) mark() mark {
+	now, _ := h.join()
+	return now
+}
+
+// join returns where the history is, and a channel that is closed when it has
+// gone back behind that.
+func (h *history) join() (now mark, ended <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return mark{epoch: h.epoch, revision: h.latest}
+	return mark{epoch: h.epoch, revision: h.latest}, h.ended
 }
 
 // note takes the revision of an answer to a call that began at mark. Reads and
@@ -48,61 +60,65 @@ func (h *history) note(ctx context.Context, began mark, revision int64) {
 	case revision < began.revision:
 		klog.FromContext(ctx).Error(nil, "etcd has gone back: it was wiped, or restored from a copy. All policies are read again",
 			"revision", revision, "before", began.revision)
-		h.epoch++
 		h.latest = revision
-		close(h.goneBack)
-		h.goneBack = make(chan struct{})
+		h.endLocked()
 	default:
 		h.latest = max(h.latest, revision)
 	}
 }
 
-// ended is closed when the history has gone back.
-func (h *history) ended() <-chan struct{} {
+// tell takes a revision that a watch which began at mark has told of. It may come
+// late.
+func (h *history) tell(began mark, revision int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.goneBack
-}
-
-// historyWatcher ends all watches when the history has gone back, as if their
-// revision had been compacted. Whoever watches then reads everything again.
-type historyWatcher struct {
-	clientv3.Watcher
-	history *history
-}
-
-func (w historyWatcher) Watch(ctx context.Context, key string, opts ...clientv3.OpOption) clientv3.WatchChan {
-	ended := w.history.ended()
-	ctx, cancel := context.WithCancel(ctx)
-	from := w.Watcher.Watch(ctx, key, opts...)
-	to := make(chan clientv3.WatchResponse)
-	go func() {
-		defer cancel()
-		defer close(to)
-		forwardUntil(ctx, ended, from, to)
-	}()
-	return to
-}
-
-func forwardUntil(ctx context.Context, ended <-chan struct{}, from clientv3.WatchChan, to chan<- clientv3.WatchResponse) {
-	for {
-		var response clientv3.WatchResponse
-		var open bool
-		select {
-		case response, open = <-from:
-			if !open {
-				return
-			}
-		case <-ended:
-			response = clientv3.WatchResponse{Canceled: true, CompactRevision: 1}
-		}
-		select {
-		case to <- response:
-		case <-ctx.Done():
-			return
-		}
-		if response.Canceled {
-			return
-		}
+	if began.epoch == h.epoch {
+		h.latest = max(h.latest, revision)
 	}
 }
+
+// end ends the epoch: all watches end.
+func (h *history) end() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endLocked()
+}
+
+func (h *history) endLocked() {
+	h.epoch++
+	h.doubts++
+	close(h.ended)
+	h.ended = make(chan struct{})
+}
+
+// doubt counts a reason to doubt that who answers now is who answered before.
+func (h *history) doubt() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.doubts++
+}
+
+// doubted returns the number of reasons to doubt.
+func (h *history) doubted() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.doubts
+}
+
+// connectionDoubts doubts at each new connection to etcd: another one, or one with
+// other data, may stand behind it. It implements stats.Handler.
+type connectionDoubts struct{ history *history }
+
+// TagRPC implements stats.Handler.
+func (connectionDoubts) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context { return ctx }
+
+// HandleRPC implements stats.Handler.
+func (connectionDoubts) HandleRPC(context.Context, stats.RPCStats) {}
+
+// TagConn implements stats.Handler.
+func (connectionDoubts) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Context {
+	return ctx
+}
+
+// HandleConn implements stats.Handler.
+func (d connectionDoubts) HandleConn(context.Context, stats.ConnStats) { d.history.doubt() }

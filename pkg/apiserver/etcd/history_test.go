@@ -3,19 +3,12 @@
 
 package etcd
 
-import (
-	"context"
-	"errors"
-	"testing"
-
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
-)
+import "testing"
 
 func TestHistory(t *testing.T) {
 	h := newHistory()
 	note := func(began mark, revision int64) { h.note(t.Context(), began, revision) }
-	first, ended := h.mark(), h.ended()
+	first, ended := h.join()
 	note(first, 100)
 	overtaken := h.mark()
 	note(overtaken, 102)
@@ -40,37 +33,25 @@ func TestHistory(t *testing.T) {
 	default:
 		t.Error("the history has gone back unnoticed")
 	}
+	second, ended := h.join()
 	select {
-	case <-h.ended():
+	case <-ended:
 		t.Error("the second epoch has ended, too")
 	default:
 	}
-}
-
-// fakeWatcher hands out one channel.
-type fakeWatcher struct {
-	clientv3.Watcher
-	responses chan clientv3.WatchResponse
-}
-
-func (f fakeWatcher) Watch(context.Context, string, ...clientv3.OpOption) clientv3.WatchChan {
-	return f.responses
-}
-
-func TestHistoryWatcher(t *testing.T) {
-	h := newHistory()
-	from := make(chan clientv3.WatchResponse)
-	to := historyWatcher{Watcher: fakeWatcher{responses: from}, history: h}.Watch(t.Context(), "key")
-	from <- clientv3.WatchResponse{Events: []*clientv3.Event{{}}}
-	if got := <-to; len(got.Events) != 1 || got.Err() != nil {
-		t.Errorf("got %+v, want the event", got)
+	h.tell(first, 200) // a watch of the past
+	h.tell(second, 60)
+	if got := h.mark(); got != (mark{epoch: 1, revision: 60}) {
+		t.Errorf("history at %+v, want revision 60 of the second epoch", got)
 	}
-	h.note(t.Context(), h.mark(), 100)
-	h.note(t.Context(), h.mark(), 50)
-	if got, open := <-to; !open || !errors.Is(got.Err(), rpctypes.ErrCompacted) {
-		t.Errorf("got error %v, want that the revision is compacted", got.Err())
+	doubts := h.doubted()
+	h.end()
+	select {
+	case <-ended:
+	default:
+		t.Error("the second epoch has not ended")
 	}
-	if _, open := <-to; open {
-		t.Error("the watch goes on")
+	if h.doubted() == doubts {
+		t.Error("nobody doubts")
 	}
 }

@@ -30,31 +30,31 @@ type servedStorage struct {
 
 // Create stores a new object.
 func (s *servedStorage) Create(ctx context.Context, key string, obj, out runtime.Object, ttl uint64) error {
-	return s.explain(s.Interface.Create(ctx, key, obj, out, ttl), afterWrite)
+	return s.explain(ctx, s.Interface.Create(ctx, key, obj, out, ttl), afterWrite)
 }
 
 // Delete removes an object.
 func (s *servedStorage) Delete(ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
 	validate storage.ValidateObjectFunc, cached runtime.Object, opts storage.DeleteOptions,
 ) error {
-	return s.explain(s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts), afterWrite)
+	return s.explain(ctx, s.Interface.Delete(ctx, key, out, preconditions, validate, cached, opts), afterWrite)
 }
 
 // GuaranteedUpdate changes an object.
 func (s *servedStorage) GuaranteedUpdate(ctx context.Context, key string, out runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, update storage.UpdateFunc, cached runtime.Object,
 ) error {
-	return s.explain(s.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, update, cached), afterWrite)
+	return s.explain(ctx, s.Interface.GuaranteedUpdate(ctx, key, out, ignoreNotFound, preconditions, update, cached), afterWrite)
 }
 
 // Get reads an object.
 func (s *servedStorage) Get(ctx context.Context, key string, opts storage.GetOptions, out runtime.Object) error {
-	return s.explain(s.Interface.Get(ctx, key, opts, out), afterRead)
+	return s.explain(ctx, s.Interface.Get(ctx, key, opts, out), afterRead)
 }
 
 // GetList reads many objects.
 func (s *servedStorage) GetList(ctx context.Context, key string, opts storage.ListOptions, out runtime.Object) error {
-	return s.explain(s.Interface.GetList(ctx, key, opts, out), afterRead)
+	return s.explain(ctx, s.Interface.GetList(ctx, key, opts, out), afterRead)
 }
 
 // Watch refuses a version that etcd has not reached: it stems from before etcd
@@ -73,12 +73,15 @@ func (s *servedStorage) Watch(ctx context.Context, key string, opts storage.List
 	return s.Interface.Watch(ctx, key, opts)
 }
 
-func (s *servedStorage) explain(err error, advice string) error {
+func (s *servedStorage) explain(ctx context.Context, err error, advice string) error {
 	var unanswered *unansweredError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &unanswered):
+	case isUnanswered(err) && ctx.Err() != nil:
+		// The caller has not waited. That is no word on etcd, unless it was gone before.
+		unanswered = s.connection.failure.Load()
 	case isUnanswered(err):
 		unanswered = &unansweredError{reason: reasonOf(err, nil)}
 	case apierrors.IsTooManyRequests(err):

@@ -23,6 +23,7 @@ func TestServedStorageExplains(t *testing.T) {
 		name    string
 		err     error
 		failure *unansweredError
+		gone    bool // the caller has not waited
 		want    string
 	}{
 		{name: "nothing"},
@@ -30,6 +31,8 @@ func TestServedStorageExplains(t *testing.T) {
 		{name: "of the caller", err: context.Canceled, failure: gone, want: "context canceled"},
 		{name: "an unanswered call", err: gone, want: want + "connection refused; advice"},
 		{name: "an unanswered list", err: context.DeadlineExceeded, want: want + "no answer within 2.5s; advice"},
+		{name: "a list that its caller left", err: context.DeadlineExceeded, gone: true, want: "context deadline exceeded"},
+		{name: "a list that its caller left without etcd", err: context.DeadlineExceeded, failure: gone, gone: true, want: want + "connection refused; advice"},
 		{name: "no leader", err: rpctypes.ErrNoLeader, want: want + "etcdserver: no leader; advice"},
 		{name: "no space", err: rpctypes.ErrNoSpace, want: "etcdserver: mvcc: database space exceeded"},
 		{name: "cache not filled for want of etcd", err: apierrors.NewTooManyRequests("initializing", 1), failure: gone, want: want + "connection refused; advice"},
@@ -40,8 +43,13 @@ func TestServedStorageExplains(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			conn := &connection{servers: "http://a, http://b"}
 			conn.failure.Store(tc.failure)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.gone {
+				cancel()
+			}
 			got := ""
-			err := (&servedStorage{connection: conn}).explain(tc.err, "advice")
+			err := (&servedStorage{connection: conn}).explain(ctx, tc.err, "advice")
 			if err != nil {
 				got = err.Error()
 			}

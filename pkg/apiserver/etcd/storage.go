@@ -12,13 +12,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/kubernetes"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/generic"
@@ -43,14 +43,8 @@ type Storage struct {
 	counter flowcontrolrequest.StorageObjectCountTracker
 
 	mu         sync.Mutex
-	connection *connection // nil while no kind is open
-	kinds      map[schema.GroupResource]storedKind
-}
-
-// storedKind is what one kind is read from.
-type storedKind struct {
-	etcd  storage.Interface // etcd itself
-	cache storage.Interface // etcd behind the watch cache
+	connection *connection                   // nil while no kind is open
+	kinds      map[schema.GroupResource]bool // those that are open
 }
 
 var _ generic.RESTOptionsGetter = &Storage{}
@@ -58,7 +52,7 @@ var _ generic.RESTOptionsGetter = &Storage{}
 // NewStorage returns a storage that tells counter how many objects of each kind
 // there are. It does not connect; the first kind does.
 func NewStorage(config storagebackend.Config, counter flowcontrolrequest.StorageObjectCountTracker) *Storage {
-	return &Storage{config: config, counter: counter, kinds: map[schema.GroupResource]storedKind{}}
+	return &Storage{config: config, counter: counter, kinds: map[schema.GroupResource]bool{}}
 }
 
 // GetRESTOptions says how a resource is stored.
@@ -113,7 +107,7 @@ func (s *Storage) open(config *storagebackend.ConfigForResource, prefix string, 
 		return nil, nil, fmt.Errorf("watch cache of %s: %w", config.GroupResource, err)
 	}
 	cached := cacher.NewCacheDelegator(watchCache, stored)
-	s.kinds[config.GroupResource] = storedKind{etcd: stored, cache: cached}
+	s.kinds[config.GroupResource] = true
 	// Every store that shares the kind destroys it.
 	destroy := sync.OnceFunc(func() {
 		cached.Stop()
@@ -151,48 +145,68 @@ func (s *Storage) disconnect() {
 	}
 }
 
-// kind returns what an open kind is read from.
-func (s *Storage) kind(resource schema.GroupResource) (storedKind, error) {
+// opened returns the connection while anything is stored.
+func (s *Storage) opened() (*connection, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kind, ok := s.kinds[resource]
-	if !ok {
-		return storedKind{}, fmt.Errorf("%s is not stored", resource)
+	if s.connection == nil {
+		return nil, errors.New("nothing is stored")
 	}
-	return kind, nil
+	return s.connection, nil
 }
 
-// Current asks etcd for its revision. The epoch says how often etcd has gone back
-// to an earlier one: revisions of different epochs have no order.
-func (s *Storage) Current(ctx context.Context) (epoch int, revision int64, err error) {
-	s.mu.Lock()
-	connection := s.connection
-	s.mu.Unlock()
-	if connection == nil {
-		return 0, 0, errors.New("nothing is stored")
+// Current asks etcd for its revision. doubts says how often there was reason to
+// doubt, up to the answer, that this is the etcd that was asked before: as long as
+// neither changes, what is stored has not changed.
+func (s *Storage) Current(ctx context.Context) (doubts, revision int64, err error) {
+	connection, err := s.opened()
+	if err != nil {
+		return 0, 0, err
 	}
 	response, err := connection.client.Kubernetes.Get(ctx, s.config.Prefix, kubernetes.GetOptions{})
 	if err != nil {
 		return 0, 0, err
 	}
-	return connection.history.mark().epoch, response.Revision, nil
+	return connection.history.doubted(), response.Revision, nil
 }
 
-// List reads all objects of a kind into list. With a revision, the watch cache
-// answers, once it has reached that. Without one etcd does: what the watch cache
-// holds may be of before etcd has gone back.
-func (s *Storage) List(ctx context.Context, resource schema.GroupResource, revision int64, list runtime.Object) error {
-	kind, err := s.kind(resource)
+// versionsPage is how many versions are asked for at once.
+const versionsPage = 5000
+
+// Versions returns the resource version of each object of a kind, as etcd has them
+// at a revision that is current now, by the rest of its key behind the prefix of
+// the kind. It decodes nothing.
+func (s *Storage) Versions(ctx context.Context, resource schema.GroupResource) (versions map[string]int64, revision int64, err error) {
+	connection, err := s.opened()
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
-	from, options := kind.etcd, storage.ListOptions{Recursive: true, Predicate: storage.Everything}
-	if revision > 0 {
-		from = kind.cache
-		options.ResourceVersion = strconv.FormatInt(revision, 10)
-		options.ResourceVersionMatch = metav1.ResourceVersionMatchNotOlderThan
+	root := path.Join("/", s.config.Prefix, resourcePrefix(resource)) + "/"
+	versions = map[string]int64{}
+	next, more := root, true
+	for more {
+		var page *clientv3.GetResponse
+		if page, err = connection.keys(ctx, next, clientv3.GetPrefixRangeEnd(root), revision); err != nil {
+			return nil, 0, err
+		}
+		for _, kv := range page.Kvs {
+			versions[strings.TrimPrefix(string(kv.Key), root)] = kv.ModRevision
+			next = string(kv.Key) + "\x00"
+		}
+		if revision == 0 {
+			revision = page.Header.Revision
+		}
+		more = page.More && len(page.Kvs) > 0
 	}
-	return from.GetList(ctx, "/"+resourcePrefix(resource), options, list)
+	return versions, revision, nil
+}
+
+// ReadAgain ends all watches of etcd as if it did not know their revisions any
+// more: who watches reads everything again.
+func (s *Storage) ReadAgain() {
+	if connection, err := s.opened(); err == nil {
+		connection.history.end()
+	}
 }
 
 // Reachable fails when etcd did not answer when it was asked last.

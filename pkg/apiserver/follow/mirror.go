@@ -30,11 +30,15 @@ const (
 // few of them follow within two minutes, and takes no other setting; this one
 // never rests for longer than mirrorMaxDelay.
 type mirror struct {
-	reflector *cache.Reflector
+	name    string
+	source  cache.ListerWatcher
+	example runtime.Object
+	again   chan struct{} // holds one wish to read everything again
 
 	mu       sync.Mutex
 	objects  map[cache.ObjectName]runtime.Object
-	revision int64 // all changes up to it are known
+	revision int64 // that was heard of last
+	heard    int64 // how often something was heard
 	handler  cache.ResourceEventHandler
 	synced   bool          // all has been read once
 	complete chan struct{} // closed then
@@ -42,17 +46,49 @@ type mirror struct {
 
 // newMirror mirrors a resource of the API, whose objects are like example.
 func newMirror(client rest.Interface, resource string, example runtime.Object) *mirror {
-	m := &mirror{objects: map[cache.ObjectName]runtime.Object{}, complete: make(chan struct{})}
 	source := cache.NewListWatchFromClient(client, resource, "", fields.Everything())
-	m.reflector = cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, client), example, m, cache.ReflectorOptions{
-		Name:    "portcullis-" + resource,
-		Backoff: &wait.Backoff{Duration: mirrorBaseDelay, Factor: 2, Jitter: 0.2, Steps: 5, Cap: mirrorMaxDelay},
-	})
-	return m
+	return &mirror{
+		name:     "portcullis-" + resource,
+		source:   cache.ToListWatcherWithWatchListSemantics(source, client),
+		example:  example,
+		again:    make(chan struct{}, 1),
+		objects:  map[cache.ObjectName]runtime.Object{},
+		complete: make(chan struct{}),
+	}
 }
 
 // run mirrors until ctx ends.
-func (m *mirror) run(ctx context.Context) { m.reflector.RunWithContext(ctx) }
+func (m *mirror) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		m.follow(ctx)
+	}
+}
+
+// follow reads everything and then all changes, until it is to read everything
+// again. What was read before stays until then.
+func (m *mirror) follow(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	var reading wait.Group
+	defer reading.Wait()
+	defer cancel()
+	reflector := cache.NewReflectorWithOptions(m.source, m.example, m, cache.ReflectorOptions{
+		Name:    m.name,
+		Backoff: &wait.Backoff{Duration: mirrorBaseDelay, Factor: 2, Jitter: 0.2, Steps: 5, Cap: mirrorMaxDelay},
+	})
+	reading.StartWithContext(ctx, reflector.RunWithContext)
+	select {
+	case <-ctx.Done():
+	case <-m.again:
+	}
+}
+
+// readAgain makes the mirror read everything again. It returns at once.
+func (m *mirror) readAgain() {
+	select {
+	case m.again <- struct{}{}:
+	default:
+	}
+}
 
 // AddEventHandler tells handler of all objects, and from then on of all changes. It
 // takes one handler.
@@ -66,34 +102,26 @@ func (m *mirror) AddEventHandler(handler cache.ResourceEventHandler) (cache.Reso
 	for _, object := range m.objects {
 		handler.OnAdd(object, true)
 	}
-	return mirrorRegistration{resource: m.reflector.Name(), complete: m.complete}, nil
+	return mirrorRegistration{resource: m.name, complete: m.complete}, nil
 }
 
-// held returns the versions of all objects and the revision up to which they are
-// known, or nothing when they have not been read completely.
-func (m *mirror) held() (held versions, revision int64, err error) {
+// held returns the versions of all objects, or nothing when they have not been
+// read completely.
+func (m *mirror) held() (versions, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if !m.synced {
-		return nil, 0, errors.New("it has not been read completely")
+		return nil, errors.New("it has not been read completely")
 	}
-	held = make(versions, len(m.objects))
+	held := make(versions, len(m.objects))
 	for name, object := range m.objects {
 		accessor, err := meta.Accessor(object)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		held[name] = accessor.GetResourceVersion()
 	}
-	return held, m.revision, nil
-}
-
-// holds says whether an object is there.
-func (m *mirror) holds(name cache.ObjectName) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	_, ok := m.objects[name]
-	return ok
+	return held, nil
 }
 
 // Add is called by the reflector, as is all that follows, in the order of events.
@@ -123,7 +151,9 @@ func (m *mirror) Delete(object any) error {
 	return m.reach(deleted)
 }
 
-// Replace takes a list as all there is.
+// Replace takes a list as all there is. It tells of what is new first: where one
+// object was stored before another one was deleted, one of them always is in
+// force.
 func (m *mirror) Replace(list []any, resourceVersion string) error {
 	objects := make(map[cache.ObjectName]runtime.Object, len(list))
 	for _, item := range list {
@@ -135,26 +165,34 @@ func (m *mirror) Replace(list []any, resourceVersion string) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for name, object := range objects {
+		m.put(name, object)
+	}
 	for name := range m.objects {
 		if _, kept := objects[name]; !kept {
 			m.remove(name)
 		}
 	}
-	for name, object := range objects {
-		m.put(name, object)
-	}
 	if !m.synced {
 		m.synced = true
 		close(m.complete)
 	}
-	return m.setRevision(resourceVersion)
+	return m.hear(resourceVersion)
 }
 
 // Bookmark says that all changes up to a version have been told of.
 func (m *mirror) Bookmark(resourceVersion string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.setRevision(resourceVersion)
+	return m.hear(resourceVersion)
+}
+
+// progress returns the revision that was heard of last, and how often something
+// was heard.
+func (m *mirror) progress() (revision, heard int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.revision, m.heard
 }
 
 // Resync does nothing: the handler forgets nothing.
@@ -180,21 +218,22 @@ func (m *mirror) remove(name cache.ObjectName) {
 	}
 }
 
-// reach sets the revision to that of an event.
+// reach hears the revision of an event.
 func (m *mirror) reach(object runtime.Object) error {
 	accessor, err := meta.Accessor(object)
 	if err != nil {
 		return err
 	}
-	return m.setRevision(accessor.GetResourceVersion())
+	return m.hear(accessor.GetResourceVersion())
 }
 
-func (m *mirror) setRevision(resourceVersion string) error {
+func (m *mirror) hear(resourceVersion string) error {
 	revision, err := strconv.ParseInt(resourceVersion, 10, 64)
 	if err != nil {
 		return fmt.Errorf("resource version: %w", err)
 	}
 	m.revision = revision
+	m.heard++
 	return nil
 }
 

@@ -48,7 +48,7 @@ func (p *Policies) Start(ctx context.Context, loopback *rest.Config) error {
 		return fmt.Errorf("client of the own API: %w", err)
 	}
 	var sources []catalog.Source
-	var held []heldKind
+	var held []*heldKind
 	for _, kind := range stored.Kinds() {
 		name, err := kind.Name(p.scheme)
 		if err != nil {
@@ -61,8 +61,8 @@ func (p *Policies) Start(ctx context.Context, loopback *rest.Config) error {
 		mirror := newMirror(client.PolicyV1alpha1().RESTClient(), kind.Resource, example)
 		go mirror.run(ctx)
 		sources = append(sources, catalog.Source{Kind: name, Informer: mirror, New: kind.New})
-		held = append(held, heldKind{
-			resource: policyapi.Resource(kind.Resource), newList: kind.NewList, mirror: mirror, inForce: p.inForce(name),
+		held = append(held, &heldKind{
+			resource: policyapi.Resource(kind.Resource), namespaced: kind.Namespaced, mirror: mirror, inForce: p.inForce(name),
 		})
 	}
 	go p.follow(ctx, sources)

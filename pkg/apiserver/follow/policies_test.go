@@ -42,7 +42,7 @@ func TestReadyTellsWhyNot(t *testing.T) {
 
 	// The scheme knows no kind: what is stored cannot be converted, and nobody
 	// knows what an empty object is.
-	p.follow(t.Context(), []catalog.Source{{Kind: "ValidatingAdmissionPolicy", Informer: mirrorOf(t, versions{{Name: "a"}: "2"}, "5")}})
+	p.follow(t.Context(), []catalog.Source{{Kind: "ValidatingAdmissionPolicy", Informer: mirrorOf(t, versions{{Name: "a"}: "2"})}})
 	if err := p.Ready(); err == nil || err.Error() == unread {
 		t.Errorf("got %v after it could not follow any more", err)
 	}
