@@ -19,13 +19,13 @@ func TestKeysThatAreNoNames(t *testing.T) {
 	const command = "the stored object cannot be decoded: no object of the API can have its key: remove it with etcdctl del "
 	s := newSalvager(t, validatingAdmissionPolicies())
 	for _, test := range []struct{ key, name, word string }{
-		{"a/p", "a:p", "'/root/validatingadmissionpolicies/a/p'"},
-		{"", ":", "'/root/validatingadmissionpolicies/'"},
-		{".", ":.", "'/root/validatingadmissionpolicies/.'"},
-		{"..", ":..", "'/root/validatingadmissionpolicies/..'"},
-		{"a%2f", "a:2f", "'/root/validatingadmissionpolicies/a%2f'"},
-		{"\xff", ":", `$'/root/validatingadmissionpolicies/\xff'`},
-		{"a/'; $(b)", "a:'; $(b)", `$'/root/validatingadmissionpolicies/a/\x27\x3b\x20\x24\x28b\x29'`},
+		{"a/p", "a:p", "'/prefix/validatingadmissionpolicies/a/p'"},
+		{"", ":", "'/prefix/validatingadmissionpolicies/'"},
+		{".", ":.", "'/prefix/validatingadmissionpolicies/.'"},
+		{"..", ":..", "'/prefix/validatingadmissionpolicies/..'"},
+		{"a%2f", "a:2f", "'/prefix/validatingadmissionpolicies/a%2f'"},
+		{"\xff", ":", `$'/prefix/validatingadmissionpolicies/\xff'`},
+		{"a/'; $(b)", "a:'; $(b)", `$'/prefix/validatingadmissionpolicies/a/\x27\x3b\x20\x24\x28b\x29'`},
 	} {
 		// Even an object that has the name which stands for the key.
 		named := change(wholePolicy, `"name":"p"`, `"name":"`+test.name+`"`)

@@ -40,7 +40,7 @@ func newSalvager(t *testing.T, kind Kind) *salvager {
 		t.Fatal(err)
 	}
 	codec := serializer.NewCodecFactory(scheme).LegacyCodec(v1alpha1.SchemeGroupVersion)
-	return &salvager{kind: kind, codec: codec, root: "/root/" + kind.Resource + "/"}
+	return &salvager{kind: kind, codec: codec, root: "/prefix/" + kind.Resource + "/"}
 }
 
 // read returns what is read under the name, and whether it is what is stored.
