@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,9 +28,10 @@ const (
 
 // heldKind is a stored kind and what the server holds of it.
 type heldKind struct {
-	resource   schema.GroupResource
-	namespaced bool
-	mirror     *mirror
+	resource schema.GroupResource
+	// name returns the name under which the object of a key is served.
+	name   func(key string) cache.ObjectName
+	mirror *mirror
 	// inForce returns the version of an object that is in force.
 	inForce func(name cache.ObjectName) (resourceVersion string, ok bool)
 
@@ -158,20 +158,6 @@ func (s *Snapshot) look(ctx context.Context, kind *heldKind) (stored versions, r
 		stored[kind.name(key)] = strconv.FormatInt(version, 10)
 	}
 	return stored, revision, held, nil
-}
-
-// name returns the name under which the object of a key is served: pkg/registry/stored
-// replaces what no path of the API can have.
-func (k *heldKind) name(key string) cache.ObjectName {
-	var name cache.ObjectName
-	if k.namespaced {
-		name.Namespace, key, _ = strings.Cut(key, "/")
-	}
-	name.Name = strings.NewReplacer("/", ":", "%", ":").Replace(key)
-	if name.Name == "" || name.Name == "." || name.Name == ".." {
-		name.Name = ":" + name.Name
-	}
-	return name
 }
 
 func namesOf(versions versions) map[cache.ObjectName]bool {

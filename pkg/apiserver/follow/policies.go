@@ -62,7 +62,7 @@ func (p *Policies) Start(ctx context.Context, loopback *rest.Config) error {
 		go mirror.run(ctx)
 		sources = append(sources, catalog.Source{Kind: name, Informer: mirror, New: kind.New})
 		held = append(held, &heldKind{
-			resource: policyapi.Resource(kind.Resource), namespaced: kind.Namespaced, mirror: mirror, inForce: p.inForce(name),
+			resource: policyapi.Resource(kind.Resource), name: servedName(kind), mirror: mirror, inForce: p.inForce(name),
 		})
 	}
 	go p.follow(ctx, sources)
@@ -70,6 +70,14 @@ func (p *Policies) Start(ctx context.Context, loopback *rest.Config) error {
 		go p.snapshot.run(ctx, held)
 	}
 	return nil
+}
+
+// servedName returns the name under which the object of a key of the kind is served.
+func servedName(kind stored.Kind) func(key string) cache.ObjectName {
+	return func(key string) cache.ObjectName {
+		name, _ := kind.KeyName(key)
+		return cache.ObjectName(name)
+	}
 }
 
 // inForce returns which version of an object of kind is in force.

@@ -15,6 +15,7 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
 
 func namedPolicies(versions versions) []policyapi.ValidatingAdmissionPolicy {
@@ -75,6 +76,7 @@ func replace(t *testing.T, m *mirror, held versions) {
 func kindOf(m *mirror, inForce versions) *heldKind {
 	return &heldKind{
 		resource: policyapi.Resource("validatingadmissionpolicies"),
+		name:     servedName(stored.Kind{}),
 		mirror:   m,
 		inForce:  func(name cache.ObjectName) (string, bool) { version, ok := inForce[name]; return version, ok },
 	}
@@ -129,10 +131,16 @@ func TestSnapshotCompare(t *testing.T) {
 	}
 }
 
-func TestNamespacedName(t *testing.T) {
-	kind := &heldKind{namespaced: true}
-	if got, want := kind.name("there/a/b"), (cache.ObjectName{Namespace: "there", Name: "a:b"}); got != want {
-		t.Errorf("got %v, want %v", got, want)
+func TestServedName(t *testing.T) {
+	name := servedName(stored.Kind{Namespaced: true})
+	for key, want := range map[string]cache.ObjectName{
+		"there/a":    {Namespace: "there", Name: "a"},
+		"there/a/b":  {Namespace: "there", Name: "a:b"},
+		"there/\xff": {Namespace: "there", Name: ":"},
+	} {
+		if got := name(key); got != want {
+			t.Errorf("key %q: got %v, want %v", key, got, want)
+		}
 	}
 }
 

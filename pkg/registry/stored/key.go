@@ -22,11 +22,12 @@ func (e *impossibleKeyError) Error() string {
 	return "no object of the API can have its key: remove it with etcdctl del " + shellQuoted(e.key)
 }
 
-// name returns the name that a key stands for, and whether an object of the API
-// can have it. One that none can have still has to be listed, so what cannot be
+// KeyName returns the name under which the object of a key is served, and whether
+// an object of the API can have the key, which is what follows the prefix of the
+// kind in etcd. One that none can have still has to be listed, so what cannot be
 // part of a path, or of JSON, is replaced.
-func (s *salvager) name(key string) (name types.NamespacedName, possible bool) {
-	if s.kind.Namespaced {
+func (k Kind) KeyName(key string) (name types.NamespacedName, possible bool) {
+	if k.Namespaced {
 		name.Namespace, key, _ = strings.Cut(key, "/")
 	}
 	name.Name = key

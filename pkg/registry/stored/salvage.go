@@ -82,7 +82,7 @@ func (s *salvager) TransformFromStorage(ctx context.Context, data []byte, dataCt
 	if !ok {
 		return data, stale, nil
 	}
-	name, possible := s.name(key)
+	name, possible := s.kind.KeyName(key)
 	var damage error
 	if possible {
 		damage = s.check(name, data)
