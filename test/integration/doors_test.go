@@ -29,7 +29,8 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	// patience is how long a step may take on a busy machine before it counts as stuck.
+	patience = 2 * time.Minute
 	// askAgain is how often a test looks whether a write is in force.
 	askAgain = time.Millisecond
 

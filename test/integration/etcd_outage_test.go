@@ -4,13 +4,17 @@
 package integration
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
@@ -214,17 +218,31 @@ func (e *etcdAPI) putDirectly(t *testing.T, name string) {
 	policy, binding := configMapPolicy(name, name, "no"), newBinding(name, name)
 	policy.UID, binding.UID = "5bd8ba4e-2b0b-4a2e-9f4d-0c8d7f9f1a11", "5bd8ba4e-2b0b-4a2e-9f4d-0c8d7f9f1a12"
 	for key, object := range map[string]any{policyKeys + name: policy, bindingKeys + name: binding} {
-		if _, err := e.direct.Put(t.Context(), key, string(encode(t, object))); err != nil {
-			t.Fatal(err)
-		}
+		value := string(encode(t, object))
+		e.write(t, "put "+key, func() error { _, err := e.direct.Put(t.Context(), key, value); return err })
 	}
 }
 
 func (e *etcdAPI) deleteDirectly(t *testing.T, name string) {
 	t.Helper()
-	if _, err := e.direct.Delete(t.Context(), policyKeys+name); err != nil {
-		t.Fatal(err)
-	}
+	key := policyKeys + name
+	e.write(t, "delete "+key, func() error { _, err := e.direct.Delete(t.Context(), key); return err })
+}
+
+// write writes again what a cluster without a leader refused: nobody knows
+// whether a write that ended so was done, and these may be done twice.
+func (e *etcdAPI) write(t *testing.T, what string, write func() error) {
+	t.Helper()
+	waitFor(t, what, func() bool {
+		err := write()
+		if known := (rpctypes.EtcdError{}); errors.As(err, &known) && known.Code() == codes.Unavailable {
+			return false
+		}
+		if err != nil && status.Code(err) != codes.Unavailable {
+			t.Fatalf("%s: %v", what, err)
+		}
+		return err == nil
+	})
 }
 
 // compact removes the history of everything up to now.

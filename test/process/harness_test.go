@@ -29,7 +29,7 @@ import (
 
 const (
 	// patience is how long a step may take on a busy machine before it counts as stuck.
-	patience     = time.Minute
+	patience     = 2 * time.Minute
 	pollInterval = 5 * time.Millisecond
 )
 

@@ -31,7 +31,7 @@ import (
 )
 
 const (
-	patience = 30 * time.Second
+	patience = 2 * time.Minute
 	askAgain = 2 * time.Millisecond
 )
 
