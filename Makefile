@@ -12,6 +12,9 @@ FUZZTIME ?= 10s
 # Where the recorded cases and their runner are.
 CONFORMANCE_DIR ?= ../shared/conformance
 
+# The schemas that the server embeds.
+BUILTIN_SCHEMAS := pkg/admission/cluster/internal/builtin/schemas.json.gz
+
 # The linter has a module of its own, so that it does not choose the versions of the code generators.
 GOLANGCI_LINT := go tool -modfile=hack/tools/lint/go.mod golangci-lint
 
@@ -64,7 +67,7 @@ conformance: build ## Judge the recorded cases of CONFORMANCE_DIR and compare wi
 ##@ Verify
 
 .PHONY: verify
-verify: verify-scripts verify-boilerplate verify-tidy verify-codegen verify-lint ## Check everything that can be checked without running the code.
+verify: verify-scripts verify-boilerplate verify-tidy verify-codegen verify-openapi verify-lint ## Check everything that can be checked without running the code.
 
 .PHONY: lint
 lint: verify-lint ## Another name for verify-lint.
@@ -76,6 +79,10 @@ verify-lint: ## Check the formatting, the rules of .golangci.yaml and the direct
 .PHONY: verify-codegen
 verify-codegen: ## Check that the generated code is what the generators make.
 	hack/verify-codegen.sh
+
+.PHONY: verify-openapi
+verify-openapi: ## Check that the schemas of the built-in kinds are those of kube-apiserver 1.36.3.
+	go run ./hack/openapi --verify --file $(BUILTIN_SCHEMAS)
 
 .PHONY: verify-tidy
 verify-tidy: ## Check that every go.mod is tidy.
@@ -92,11 +99,15 @@ verify-scripts: ## Check that every script is executable, short and stops at the
 ##@ Update
 
 .PHONY: update
-update: update-tidy update-codegen update-lint ## Make what verify checks, as far as a program can.
+update: update-tidy update-codegen update-openapi update-lint ## Make what verify checks, as far as a program can.
 
 .PHONY: update-codegen
 update-codegen: ## Generate the code.
 	hack/update-codegen.sh
+
+.PHONY: update-openapi
+update-openapi: ## Write the schemas of the built-in kinds.
+	go run ./hack/openapi --file $(BUILTIN_SCHEMAS)
 
 .PHONY: update-tidy
 update-tidy: ## Tidy every go.mod.

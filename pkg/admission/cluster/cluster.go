@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
 // Selection names objects of one kind: one by name, or many by selector.
@@ -76,6 +77,13 @@ type View interface {
 	// has that version. It never modifies obj; what it returns may share values
 	// with obj. Not every pair of kinds can be converted.
 	Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error)
+	// Schema returns the schema of a kind that is served, with the schemas to
+	// which it refers in the place of the references. Where a kind is part of
+	// itself, the inner one is an object without fields. When there is none, the
+	// error is one that wraps resolver.ErrSchemaNotFound of
+	// k8s.io/apiserver/pkg/cel/openapi/resolver, and the method has the contract of
+	// SchemaResolver.ResolveSchema there.
+	Schema(kind schema.GroupVersionKind) (*spec.Schema, error)
 	// Authorizer answers what a user may do. It is nil where the view cannot
 	// tell: a policy that asks is then an error, for neither yes nor no is safe.
 	Authorizer() authorizer.UnconditionalAuthorizer

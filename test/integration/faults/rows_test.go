@@ -105,9 +105,9 @@ func matchRows() []row {
 		{fault: "the same, failurePolicy Ignore", match: selects, spec: "  failurePolicy: Ignore\n" + denyAll, request: nowhere},
 		{fault: "the namespace of the request is not known, and an expression needs it", spec: "  validations: [{expression: namespaceObject.metadata.name == 'x'}]\n", request: nowhere, matched: denied, sees: `namespaces "nowhere" not found`},
 		{
-			fault: "a rule names another version, to which the object cannot be converted",
+			fault: "a rule names another version, and the object is not what its kind says",
 			match: "  matchConstraints: {matchPolicy: Equivalent, resourceRules: [{apiGroups: [autoscaling], apiVersions: [v1], operations: ['*'], resources: [horizontalpodautoscalers]}]}\n", spec: denyAll,
-			request: `{"kind": {"group": "autoscaling", "version": "v2", "kind": "HorizontalPodAutoscaler"}, "resource": {"group": "autoscaling", "version": "v2", "resource": "horizontalpodautoscalers"}, "object": {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "default"}}}`,
+			request: `{"kind": {"group": "autoscaling", "version": "v2", "kind": "HorizontalPodAutoscaler"}, "resource": {"group": "autoscaling", "version": "v2", "resource": "horizontalpodautoscalers"}, "object": {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h", "namespace": "default"}, "spec": 5}}`,
 			matched: denied, sees: "unable to convert",
 		},
 		{

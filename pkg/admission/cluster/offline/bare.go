@@ -15,9 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/builtin"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/convert"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
 
@@ -72,14 +74,20 @@ func (*bare) Equivalents(resource schema.GroupVersionResource, subresource strin
 	return builtin.Table().Equivalents(resource, subresource)
 }
 
-// Convert converts nothing: the versions of built-in kinds differ, and only
-// k8s.io/kubernetes, which cannot be imported, knows how.
+// Convert converts the built-in kinds that have several versions.
 func (*bare) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
 	from := obj.GroupVersionKind()
 	if from == to {
 		return obj, nil
 	}
+	if converted, known, err := convert.To(obj, to); known {
+		return converted, err
+	}
 	return nil, fmt.Errorf("unable to convert %v to %v: the object that the API server converted is needed", from, to)
+}
+
+func (*bare) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {
+	return builtin.Schema(kind)
 }
 
 func (b *bare) Authorizer() authorizer.UnconditionalAuthorizer { return b.evaluator }

@@ -46,6 +46,8 @@ type Directory struct {
 	clock  clock.Clock
 	read   func(*listing) *outcome
 	state  atomic.Pointer[state]
+	// watchers are added before Run, which calls them.
+	watchers []func(groups []string)
 
 	// The rest belongs to Open, and to Run from then on.
 
@@ -205,7 +207,9 @@ func (d *Directory) take(ctx context.Context, result *outcome) {
 	}
 	status.Objects, status.LoadedAt, status.Err = result.objects, d.clock.Now(), nil
 	status.Reloads++
+	previous := d.inForce.view
 	d.enforce(result, status)
+	d.tell(ctx, previous, result.view)
 	logger.Info("The manifests were loaded anew", "directory", d.path, "objects", status.Objects)
 }
 

@@ -24,22 +24,26 @@ var (
 	scaleKind      = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
 )
 
-// definition is the part of a CustomResourceDefinition that says which
-// resources there are. Schemas are not looked at.
+// definition is a CustomResourceDefinition. Its schemas are looked at when they
+// are asked for.
 type definition struct {
-	Spec struct {
-		Group string `json:"group"`
-		Names struct {
-			Plural   string `json:"plural"`
-			Singular string `json:"singular"`
-			Kind     string `json:"kind"`
-		} `json:"names"`
-		Scope      string              `json:"scope"`
-		Versions   []definitionVersion `json:"versions"`
-		Conversion struct {
-			Strategy string `json:"strategy"`
-		} `json:"conversion"`
-	} `json:"spec"`
+	Spec   definitionSpec
+	source *unstructured.Unstructured
+}
+
+// definitionSpec is the part that says which resources there are.
+type definitionSpec struct {
+	Group string `json:"group"`
+	Names struct {
+		Plural   string `json:"plural"`
+		Singular string `json:"singular"`
+		Kind     string `json:"kind"`
+	} `json:"names"`
+	Scope      string              `json:"scope"`
+	Versions   []definitionVersion `json:"versions"`
+	Conversion struct {
+		Strategy string `json:"strategy"`
+	} `json:"conversion"`
 }
 
 type definitionVersion struct {
@@ -56,10 +60,13 @@ type definitionVersion struct {
 // no resource could be served; the rules are those of
 // k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation.
 func newDefinition(obj *unstructured.Unstructured) (*definition, field.ErrorList) {
-	d := &definition{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, d); err != nil {
+	var given struct {
+		Spec definitionSpec `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &given); err != nil {
 		return nil, field.ErrorList{field.Invalid(field.NewPath("kind"), obj.GetKind(), "the object cannot be read as a CustomResourceDefinition: "+err.Error())}
 	}
+	d := &definition{Spec: given.Spec, source: obj}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	need := func(at *field.Path, value, advice string) {

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/cel/openapi/resolver"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
@@ -86,6 +88,21 @@ func (v *view) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKin
 		return definition.convert(obj, to)
 	}
 	return v.base.Convert(obj, to)
+}
+
+// Schema makes the schema of a CustomResourceDefinition of this layer each time:
+// it may be large, and few are ever asked for.
+func (v *view) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {
+	if _, err := v.mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
+		if !meta.IsNoMatchError(err) {
+			return nil, err
+		}
+		return nil, fmt.Errorf("%v: %w", kind, resolver.ErrSchemaNotFound)
+	}
+	if definition, found := v.definition[kind.GroupKind()]; found {
+		return definition.schemaOf(kind.Version)
+	}
+	return v.base.Schema(kind)
 }
 
 func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*unstructured.Unstructured, error) {

@@ -158,7 +158,7 @@ func TestObjects(t *testing.T) {
 }
 
 func TestObjectsErrors(t *testing.T) {
-	view := newOver(t, newBase(t, `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: a}}`), gadgets)
+	view := newOver(t, newBase(t, `{apiVersion: autoscaling/v1, kind: HorizontalPodAutoscaler, metadata: {name: a}, spec: none}`), gadgets)
 	tests := []struct {
 		name      string
 		selection cluster.Selection
@@ -176,7 +176,7 @@ func TestObjectsErrors(t *testing.T) {
 		},
 		{
 			name: "no conversion", selection: cluster.Selection{Kind: schema.GroupVersionKind{Group: "autoscaling", Version: "v2", Kind: "HorizontalPodAutoscaler"}, Selector: labels.Everything()},
-			want: "HorizontalPodAutoscaler default/a: unable to convert autoscaling/v1, Kind=HorizontalPodAutoscaler to autoscaling/v2, Kind=HorizontalPodAutoscaler: the object that the API server converted is needed",
+			want: "HorizontalPodAutoscaler default/a: unable to convert autoscaling/v1, Kind=HorizontalPodAutoscaler to autoscaling/v2, Kind=HorizontalPodAutoscaler: cannot restore struct from: string",
 		},
 	}
 	for _, test := range tests {
@@ -303,8 +303,8 @@ spec:
 			want: "unable to convert a.example/v1, Kind=Hook to a.example/v2, Kind=Hook: the conversion webhook is not called; the object that the API server converted is needed",
 		},
 		{
-			name: "built in", object: `{apiVersion: v1, kind: Event}`, to: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
-			want: "unable to convert /v1, Kind=Event to events.k8s.io/v1, Kind=Event: the object that the API server converted is needed",
+			name: "built in", object: `{apiVersion: v1, kind: Event}`, to: schema.GroupVersionKind{Group: "events.k8s.io", Version: "v1", Kind: "Eve"},
+			want: "unable to convert /v1, Kind=Event to events.k8s.io/v1, Kind=Eve: the object that the API server converted is needed",
 		},
 		{
 			name: "unknown", object: `{apiVersion: b.example/v1, kind: Gadget}`, to: gadget,

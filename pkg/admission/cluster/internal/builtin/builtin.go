@@ -3,8 +3,8 @@
 
 // Package builtin is what every cluster of kube-apiserver 1.36 has: the table of
 // resources that it serves when no API is switched on or off, all stable
-// versions, no alpha and no beta ones; and the RBAC objects that it makes
-// itself. It does not know custom resources.
+// versions, no alpha and no beta ones; the schemas of their kinds; and the RBAC
+// objects that it makes itself. It does not know custom resources.
 package builtin
 
 import (

@@ -1,0 +1,140 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package overlay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/builtin"
+)
+
+const (
+	// maxSchemaBytes bounds a schema by what kube-apiserver would accept, the
+	// MaxRequestBodyBytes of k8s.io/apiserver/pkg/server: what is made of it is much
+	// larger.
+	maxSchemaBytes = 3 << 20
+	// maxEmbedded bounds how many embedded resources a schema has: all their
+	// metadata has fields.
+	maxEmbedded = 1000
+
+	embeddedExtension = "x-kubernetes-embedded-resource"
+)
+
+// schemaOf returns the schema of a version as kube-apiserver publishes it, which
+// BuildOpenAPIV3 in k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder
+// makes: that of the definition, with apiVersion, kind and metadata at the root and
+// in embedded resources, or an object without fields when it is not structural.
+func (d *definition) schemaOf(version string) (*spec.Schema, error) {
+	structural, err := d.structural(version)
+	if err != nil {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: version %s: the schema cannot be used: %w", d.resource(), version, err)
+	}
+	if structural == nil {
+		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}, nil
+	}
+	metadata, err := builtin.ObjectMeta()
+	if err != nil {
+		return nil, err
+	}
+	published := structural.Unfold().ToKubeOpenAPI()
+	e := embedding{metadata: metadata}
+	e.complete(published)
+	if e.count > maxEmbedded {
+		return nil, fmt.Errorf("CustomResourceDefinition %s: version %s: the schema has more than %d embedded resources; remove some", d.resource(), version, maxEmbedded)
+	}
+	e.add(published)
+	return published, nil
+}
+
+// structural returns the schema of a version, or nil when there is none that
+// kube-apiserver would publish.
+func (d *definition) structural(version string) (*structuralschema.Structural, error) {
+	given, err := d.given(version)
+	if err != nil || given == nil {
+		return nil, err
+	}
+	data, err := json.Marshal(given)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxSchemaBytes {
+		return nil, fmt.Errorf("it has %d bytes, more than %d; leave out descriptions", len(data), maxSchemaBytes)
+	}
+	external := &apiextensionsv1.JSONSchemaProps{}
+	if err := json.Unmarshal(data, external); err != nil {
+		return nil, err
+	}
+	internal := &apiextensions.JSONSchemaProps{}
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(external, internal, nil); err != nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(internal)
+	if err != nil || len(structuralschema.ValidateStructural(nil, structural)) > 0 {
+		return nil, nil //nolint:nilerr,nilnil // Not structural, and so not published.
+	}
+	return structural, nil
+}
+
+// given returns the schema of a version as it is written in the definition.
+func (d *definition) given(version string) (any, error) {
+	versions, _, err := unstructured.NestedFieldNoCopy(d.source.Object, "spec", "versions")
+	if err != nil {
+		return nil, err
+	}
+	list, _ := versions.([]any)
+	i := slices.IndexFunc(d.Spec.Versions, func(v definitionVersion) bool { return v.Name == version })
+	if i < 0 || i >= len(list) {
+		return nil, fmt.Errorf("there is no version %q", version)
+	}
+	fields, _ := list[i].(map[string]any)
+	given, _, err := unstructured.NestedFieldNoCopy(fields, "schema", "openAPIV3Schema")
+	return given, err
+}
+
+// embedding adds to schemas of resources what every resource has.
+type embedding struct {
+	metadata *spec.Schema
+	count    int // embedded resources that were found
+}
+
+// complete looks for embedded resources in s, at all depths.
+func (e *embedding) complete(s *spec.Schema) {
+	if s == nil {
+		return
+	}
+	for name, property := range s.Properties {
+		e.complete(&property)
+		s.Properties[name] = property
+	}
+	if s.Items != nil {
+		e.complete(s.Items.Schema)
+	}
+	if s.AdditionalProperties != nil {
+		e.complete(s.AdditionalProperties.Schema)
+	}
+	if embedded, found := s.Extensions.GetBool(embeddedExtension); found && embedded {
+		e.count++
+		e.add(s)
+		for _, name := range []string{"kind", "apiVersion"} {
+			if !slices.Contains(s.Required, name) {
+				s.Required = append(slices.Clip(s.Required), name)
+			}
+		}
+	}
+}
+
+// add gives a resource its apiVersion, kind and metadata.
+func (e *embedding) add(s *spec.Schema) {
+	s.SetProperty("apiVersion", *spec.StringProperty())
+	s.SetProperty("kind", *spec.StringProperty())
+	s.SetProperty("metadata", *e.metadata)
+}
