@@ -3,6 +3,8 @@
 
 # Flags for make run, such as RUN_FLAGS="--secure-port 0".
 RUN_FLAGS ?=
+# Flags for make bench, such as BENCH_FLAGS="--policies my-policies.yaml --review my-review.json".
+BENCH_FLAGS ?=
 # Further flags for go test, such as TEST_FLAGS="-run TestLife -v".
 TEST_FLAGS ?=
 # What to test, lint or measure.
@@ -57,8 +59,16 @@ update-faults: ## Write docs/faults.md from the table of the tests, which verify
 	go test -count=1 ./test/integration/faults -update
 
 .PHONY: bench
-bench: ## Run every benchmark.
+bench: build ## Measure what a verdict over the wire costs, beside a webhook that admits everything; BENCH_FLAGS="--rounds 3".
+	@bin/bench $(BENCH_FLAGS)
+
+.PHONY: bench-go
+bench-go: ## Run every benchmark of the Go tests.
 	go test -run '^$$' -bench . -benchmem $(TEST_FLAGS) $(PACKAGES)
+
+.PHONY: bench-compare
+bench-compare: ## Measure the engine beside kube-apiserver's plugin, print the ratios and check their limits; needs 4 GiB and some minutes.
+	PORTCULLIS_COMPARE=1 go test -count=1 -v -run '^TestCompare$$' -timeout 30m ./test/bench
 
 .PHONY: conformance
 conformance: build ## Judge the recorded cases of CONFORMANCE_DIR and compare with test/conformance/floor.txt.

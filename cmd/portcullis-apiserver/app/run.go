@@ -17,6 +17,7 @@ import (
 // Run serves until ctx ends, lets the requests in flight finish, and then stops
 // what the server stands on. Once the server is ready, it says on out where it is.
 func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
+	defer holdHeadroom()()
 	objects, err := apiserver.LoadObjects(o.Objects)
 	if err != nil {
 		return err

@@ -44,6 +44,7 @@ type Server struct {
 	// LogFile is where the server logs to.
 	LogFile string
 
+	pid    int
 	log    *log
 	stop   context.CancelFunc
 	exited chan struct{} // closed when the process has ended and failure is set
@@ -95,6 +96,7 @@ func (s *Server) launch(ctx context.Context, o Options) (<-chan struct{}, error)
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("run the server: %w", err)
 	}
+	s.pid = command.Process.Pid
 	ready := make(chan struct{})
 	go func() {
 		drain(stdout, ready)
@@ -137,6 +139,9 @@ func (s *Server) ending(ctx context.Context, err error, state *os.ProcessState) 
 	}
 	return fmt.Errorf("the server ended badly: %w", err)
 }
+
+// PID is the id of the process.
+func (s *Server) PID() int { return s.pid }
 
 // Exited is closed when the server has ended, however it ended.
 func (s *Server) Exited() <-chan struct{} {

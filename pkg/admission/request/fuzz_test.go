@@ -53,7 +53,7 @@ func FuzzFromReview(f *testing.F) {
 }
 
 func readReview(data []byte) (*request.Request, bool) {
-	var review admissionv1.AdmissionRequest
+	var review request.Review
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &review); err != nil {
 		return nil, false
 	}

@@ -15,16 +15,42 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
 	kjson "sigs.k8s.io/json"
 )
 
-// FromReview decodes the request of an AdmissionReview. Objects are read as the
-// API server reads them: keys are case-sensitive, whole numbers stay whole, and
-// nesting is bounded by the JSON decoder (10,000 levels). The error names the
-// field that is at fault.
-func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
+// Review is AdmissionRequest of k8s.io/api/admission/v1 with objects that are
+// values, such as map[string]any, and not text: they are decoded with the review
+// around them, once. Decode it as API servers decode objects, with
+// UnmarshalCaseSensitivePreserveInts of sigs.k8s.io/json: keys are
+// case-sensitive, whole numbers stay whole, of equal keys the last one counts,
+// and nesting is bounded (10,000 levels).
+type Review struct {
+	UID         types.UID                   `json:"uid"`
+	Kind        metav1.GroupVersionKind     `json:"kind"`
+	Resource    metav1.GroupVersionResource `json:"resource"`
+	SubResource string                      `json:"subResource,omitempty"`
+
+	RequestKind        *metav1.GroupVersionKind     `json:"requestKind,omitempty"`
+	RequestResource    *metav1.GroupVersionResource `json:"requestResource,omitempty"`
+	RequestSubResource string                       `json:"requestSubResource,omitempty"`
+
+	Name      string                    `json:"name,omitempty"`
+	Namespace string                    `json:"namespace,omitempty"`
+	Operation admissionv1.Operation     `json:"operation"`
+	UserInfo  authenticationv1.UserInfo `json:"userInfo"`
+	DryRun    *bool                     `json:"dryRun,omitempty"`
+
+	Object    any `json:"object,omitempty"`
+	OldObject any `json:"oldObject,omitempty"`
+	Options   any `json:"options,omitempty"`
+}
+
+// FromReview returns the request of an AdmissionReview. It owns the objects of the
+// review from now on. The error names the field that is at fault.
+func FromReview(review *Review) (*Request, error) {
 	fields := Fields{
 		UID:         review.UID,
 		Kind:        schema.GroupVersionKind(review.Kind),
@@ -55,13 +81,13 @@ func FromReview(review *admissionv1.AdmissionRequest) (*Request, error) {
 		fields.DryRun = *review.DryRun
 	}
 	var err error
-	if fields.Object, err = Object(&review.Object); err != nil {
+	if fields.Object, err = objectOf(review.Object); err != nil {
 		return nil, fmt.Errorf("request.object: %w", err)
 	}
-	if fields.OldObject, err = Object(&review.OldObject); err != nil {
+	if fields.OldObject, err = objectOf(review.OldObject); err != nil {
 		return nil, fmt.Errorf("request.oldObject: %w", err)
 	}
-	if fields.Options, err = Object(&review.Options); err != nil {
+	if fields.Options, err = objectOf(review.Options); err != nil {
 		return nil, fmt.Errorf("request.options: %w", err)
 	}
 	if fields.Object == nil && NeedsObject(fields.Operation) {
@@ -101,7 +127,8 @@ func CheckOperation(operation admission.Operation) error {
 	return fmt.Errorf("%q is not CREATE, UPDATE, DELETE or CONNECT", operation)
 }
 
-// Object decodes raw into an object, or returns nil when raw is absent or null.
+// Object decodes raw into an object, as the objects of a Review are decoded, or
+// returns nil when raw is absent or null.
 func Object(raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil, nil //nolint:nilnil // no object, and that is no error
@@ -110,6 +137,11 @@ func Object(raw *runtime.RawExtension) (*unstructured.Unstructured, error) {
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &value); err != nil {
 		return nil, err
 	}
+	return objectOf(value)
+}
+
+// objectOf returns a decoded value as an object, or nil when there is none.
+func objectOf(value any) (*unstructured.Unstructured, error) {
 	switch object := value.(type) {
 	case nil:
 		return nil, nil //nolint:nilnil // no object, and that is no error
@@ -138,7 +170,7 @@ func checked(object *unstructured.Unstructured) (*unstructured.Unstructured, err
 
 // checkMetadata names the field that is at fault, which the converter does not.
 func checkMetadata(content map[string]any) error {
-	err := convertMetadata(content)
+	err := convertMetadata(withoutTexts(content))
 	if err == nil {
 		return nil
 	}
@@ -150,7 +182,43 @@ func checkMetadata(content map[string]any) error {
 	return fmt.Errorf("metadata: does not fit ObjectMeta: %w", err)
 }
 
+// withoutTexts returns the fields of metadata that the converter has to look at:
+// all but texts and maps of texts where ObjectMeta has such.
+func withoutTexts(content map[string]any) map[string]any {
+	var others map[string]any
+	for key, value := range content {
+		fits := false
+		switch key {
+		case "name", "generateName", "namespace", "uid", "resourceVersion", "selfLink":
+			_, fits = value.(string)
+		case "labels", "annotations":
+			fits = isMapOfTexts(value)
+		}
+		if fits {
+			continue
+		}
+		if others == nil {
+			others = map[string]any{}
+		}
+		others[key] = value
+	}
+	return others
+}
+
+func isMapOfTexts(value any) bool {
+	entries, ok := value.(map[string]any)
+	for _, entry := range entries {
+		if _, isText := entry.(string); !isText {
+			return false
+		}
+	}
+	return ok
+}
+
 func convertMetadata(content map[string]any) error {
+	if len(content) == 0 {
+		return nil
+	}
 	var decoded metav1.ObjectMeta
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(content, &decoded)
 }

@@ -4,6 +4,7 @@
 package request_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/utils/ptr"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
@@ -36,6 +38,37 @@ func withObject(object string) *admissionv1.AdmissionRequest {
 	return review
 }
 
+// fromReview sends the review as JSON.
+func fromReview(t *testing.T, review *admissionv1.AdmissionRequest) (*request.Request, error) {
+	t.Helper()
+	data, err := json.Marshal(review)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var in request.Review
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &in); err != nil {
+		t.Fatal(err)
+	}
+	return request.FromReview(&in)
+}
+
+// TestReviewHasAllFields compares the fields with those that API servers send.
+func TestReviewHasAllFields(t *testing.T) {
+	want, got := reflect.TypeFor[admissionv1.AdmissionRequest](), reflect.TypeFor[request.Review]()
+	if got.NumField() != want.NumField() {
+		t.Errorf("got %d fields, want %d", got.NumField(), want.NumField())
+	}
+	for field := range want.Fields() {
+		own, ok := got.FieldByName(field.Name)
+		if !ok || own.Tag.Get("json") != field.Tag.Get("json") {
+			t.Errorf("%s: got %q, want it with the tag %q", field.Name, own.Tag.Get("json"), field.Tag.Get("json"))
+		}
+		if isObject := field.Type == reflect.TypeFor[runtime.RawExtension](); !isObject && own.Type != field.Type {
+			t.Errorf("%s: got type %s, want %s", field.Name, own.Type, field.Type)
+		}
+	}
+}
+
 func TestFromReviewFields(t *testing.T) {
 	review := newReview()
 	review.SubResource = "status"
@@ -52,7 +85,7 @@ func TestFromReviewFields(t *testing.T) {
 	review.OldObject.Raw = []byte(`{"kind":"Old"}`)
 	review.Options.Raw = []byte(`{"kind":"CreateOptions"}`)
 
-	got, err := request.FromReview(review)
+	got, err := fromReview(t, review)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +113,7 @@ func TestFromReviewFields(t *testing.T) {
 func TestFromReviewDefaults(t *testing.T) {
 	review := newReview()
 	review.Operation, review.Object.Raw = admissionv1.Connect, nil
-	got, err := request.FromReview(review)
+	got, err := fromReview(t, review)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +129,6 @@ func TestFromReviewDefaults(t *testing.T) {
 }
 
 func TestFromReviewRefuses(t *testing.T) {
-	deep := strings.Repeat(`{"a":`, 10_001) + "1" + strings.Repeat("}", 10_001)
 	tests := []struct {
 		name   string
 		change func(*admissionv1.AdmissionRequest)
@@ -140,14 +172,12 @@ func TestFromReviewRefuses(t *testing.T) {
 		{"object is a list", func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`[]`) }, "request.object: must be a JSON object"},
 		{"oldObject is a text", func(r *admissionv1.AdmissionRequest) { r.OldObject.Raw = []byte(`"a"`) }, "request.oldObject: must be a JSON object"},
 		{"options are a number", func(r *admissionv1.AdmissionRequest) { r.Options.Raw = []byte(`1`) }, "request.options: must be a JSON object"},
-		{"object is cut off", func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(`{"a":`) }, "request.object: unexpected end of JSON input"},
-		{"too deep", func(r *admissionv1.AdmissionRequest) { r.Object.Raw = []byte(deep) }, "request.object: invalid character '{' exceeded max depth"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			review := newReview()
 			test.change(review)
-			_, err := request.FromReview(review)
+			_, err := fromReview(t, review)
 			if err == nil || err.Error() != test.want {
 				t.Errorf("got error\n%v\nwant\n%s", err, test.want)
 			}
@@ -170,7 +200,7 @@ func TestFromReviewMetadata(t *testing.T) {
 		{metadata: `{"finalizers":"f"}`, want: "request.object: metadata.finalizers: does not fit ObjectMeta: cannot restore slice from string"},
 	}
 	for _, test := range tests {
-		_, err := request.FromReview(withObject(`{"metadata":` + test.metadata + `}`))
+		_, err := fromReview(t, withObject(`{"metadata":`+test.metadata+`}`))
 		got := ""
 		if err != nil {
 			got = err.Error()

@@ -17,12 +17,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/anonymous"
 	"k8s.io/apiserver/pkg/authentication/request/bearertoken"
 	authenticatorunion "k8s.io/apiserver/pkg/authentication/request/union"
-	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
 	authorizerunion "k8s.io/apiserver/pkg/authorization/union"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 )
@@ -32,9 +32,9 @@ import (
 // credentials are anonymous; callers with credentials that nobody knows are refused
 // (401). As in kube-apiserver, one valid credential of several is enough.
 func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, users Users) authenticator.Request {
-	known := []authenticator.Request{certificates(clientCA)}
+	known := []authenticator.Request{newCertificates(clientCA, clock.RealClock{})}
 	if users.ClientCA != nil {
-		known = append(known, certificates(users.ClientCA))
+		known = append(known, newCertificates(users.ClientCA, clock.RealClock{}))
 	}
 	if users.Tokens != nil {
 		known = append(known, bearertoken.New(users.Tokens))
@@ -44,10 +44,6 @@ func NewAuthenticator(clientCA dynamiccertificates.CAContentProvider, users User
 		authenticator.RequestFunc(refuseCredentials),
 		anonymous.NewAuthenticator(nil),
 	)
-}
-
-func certificates(authority dynamiccertificates.CAContentProvider) authenticator.Request {
-	return x509.NewDynamic(authority.VerifyOptions, x509.CommonNameUserConversion)
 }
 
 // refuseCredentials keeps a caller with bad credentials from passing as

@@ -11,14 +11,24 @@ import (
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
+// question is an AdmissionReview whose objects are decoded with it.
+type question struct {
+	metav1.TypeMeta `json:",inline"`
+
+	Request *request.Review `json:"request,omitempty"`
+	// Response must be one where there is one, and is not looked at.
+	Response *admissionv1.AdmissionResponse `json:"response,omitempty"`
+}
+
 // decode returns the request of a review.
 func decode(body []byte) (*request.Request, error) {
-	var in admissionv1.AdmissionReview
+	var in question
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(body, &in); err != nil {
 		return nil, explain(err)
 	}

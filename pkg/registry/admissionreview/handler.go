@@ -7,11 +7,11 @@
 package admissionreview
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -54,6 +54,8 @@ type Handler struct {
 	judge Judge
 	view  func() cluster.View
 	room  *semaphore.Weighted // of maxBytesInFlight
+
+	buffers buffers
 }
 
 // NewHandler returns a door to judge, which reads the cluster through what view
@@ -78,11 +80,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer h.room.Release(claim)
-	body, ok := read(w, r)
+	buffer := h.buffers.get()
+	body, ok := read(w, r, buffer)
 	if !ok {
 		return
 	}
 	req, err := decode(body)
+	h.buffers.put(buffer)
 	if err != nil {
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("not a usable AdmissionReview: %w", err))
 		return
@@ -107,11 +111,12 @@ func weight(contentLength int64) int64 {
 	return max(contentLength, leastWeight)
 }
 
-// read returns the body, or answers why it cannot be read.
-func read(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
+// read reads the body into buffer and returns it, or answers why it cannot be
+// read. It is valid as long as the buffer is not used again.
+func read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]byte, bool) {
+	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
 	if err == nil {
-		return body, true
+		return buffer.Bytes(), true
 	}
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
