@@ -22,6 +22,7 @@ import (
 // Catalog holds the set of compiled policies. It is safe for concurrent use.
 type Catalog struct {
 	dialects map[string]policy.Dialect // by kind
+	interner policy.Interner           // of all units, candidates included
 	set      atomic.Pointer[policy.Set]
 
 	writing sync.Mutex                          // held while changes are compiled and put in force
@@ -70,7 +71,8 @@ func (c *Catalog) Compile(ctx context.Context, kind string, obj apiruntime.Objec
 	if !ok {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, c.kinds())}
 	}
-	return dialect.Compile(ctx, obj)
+	unit, errs := dialect.Compile(ctx, obj)
+	return c.interner.Unit(unit), errs
 }
 
 func (c *Catalog) kinds() []string {

@@ -115,7 +115,7 @@ func judged(t *testing.T, c *catalog.Catalog) string {
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
 	})
 	var list []string
-	for _, bound := range c.Current().Candidates(req, view, nil) {
+	for _, bound := range c.Current().Candidates(match.NewSubject(req, view), nil) {
 		for _, binding := range bound.Bindings {
 			for _, finding := range bound.Policy.Policy.Program.Evaluate(t.Context(), policy.Input{}) {
 				kind := ""

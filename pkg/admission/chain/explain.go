@@ -68,7 +68,7 @@ func (r *run) whyNot(ctx context.Context, step verdict.Step, criteria *match.Cri
 
 func (r *run) reason(ctx context.Context, step verdict.Step, criteria *match.Criteria) (reason string, err error) {
 	defer r.contain(ctx, step, &err)
-	return criteria.WhyNot(ctx, r.request, r.view), nil
+	return criteria.WhyNot(ctx, r.subject), nil
 }
 
 func (r *run) unmatched(step verdict.Step, reason string) error {

@@ -10,10 +10,10 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
@@ -28,12 +28,12 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 	if q.exempt && q.explain == nil {
 		return nil
 	}
+	r := run{Question: q, subject: match.NewSubject(q.request, q.view), recorder: recorder}
 	var room [16]*policy.Bound
 	candidates := room[:0]
 	if !q.exempt {
-		candidates = q.set.Candidates(q.request, q.view, candidates)
+		candidates = q.set.Candidates(r.subject, candidates)
 	}
-	r := run{Question: q, recorder: recorder}
 	judge, bounds := r.bound, candidates
 	if q.explain != nil {
 		judge, bounds = r.explained(candidates), q.set.All()
@@ -57,7 +57,9 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 // run is the judgement of one question.
 type run struct {
 	*Question
+	subject  *match.Subject
 	recorder *verdict.Recorder
+	none     [1]param // what a policy is judged with that takes no params
 	// panicked says that a panic of this request has been logged.
 	panicked bool
 }
@@ -73,24 +75,35 @@ func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
 	if !ok {
 		return r.whyNot(ctx, step, unit.Policy.Criteria)
 	}
-	in := policy.Input{Request: r.request, Matched: matched, View: r.viewOf(unit.ID), Explain: r.explain}
-	if !unit.Policy.NeedsBinding {
-		return r.evaluate(ctx, step, unit.Policy.Program, in)
+	p := &applied{
+		Policy: unit.Policy,
+		in:     policy.Input{Request: r.request, Matched: matched, View: r.viewOf(unit.ID), Explain: r.explain},
+		known:  r.memo(bound),
+	}
+	if !p.NeedsBinding {
+		return r.evaluate(ctx, step, p, param{})
 	}
 	for _, binding := range bound.Bindings {
 		step.Binding, step.Actions = binding.ID.Name, binding.Binding.Actions
-		if err := r.through(ctx, step, unit.Policy, binding.Binding, in); err != nil {
+		if err := r.through(ctx, step, p, binding.Binding); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// applied is a policy that is about the request.
+type applied struct {
+	*policy.Policy
+	in    policy.Input // without a param
+	known *memo
+}
+
 // matches says whether the policy is about the request and can be used: a
 // paramKind that the cluster does not have keeps it from judging anything.
 func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
 	defer r.contain(ctx, step, &err)
-	matched, ok, err = p.Criteria.Matches(ctx, r.request, r.view)
+	matched, ok, err = p.Criteria.Matches(ctx, r.subject)
 	if err != nil || !ok || p.ParamKind == nil {
 		return matched, ok, err
 	}
@@ -102,7 +115,7 @@ func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) 
 
 // through judges the request through one binding, once for each param. An error
 // ends the request.
-func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding, in policy.Input) error {
+func (r *run) through(ctx context.Context, step verdict.Step, p *applied, binding *policy.Binding) error {
 	params, ok, err := r.selected(ctx, step, p, binding)
 	if err != nil {
 		return r.misconfigured(step, fmt.Errorf("failed to configure binding: %w", err))
@@ -114,8 +127,8 @@ func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, 
 		return r.withoutParams(step)
 	}
 	for _, param := range params {
-		in.Param, step.Param = param, reference(param)
-		if err := r.evaluate(ctx, step, p.Program, in); err != nil {
+		step.Param = param.reference
+		if err := r.evaluate(ctx, step, p, param); err != nil {
 			return err
 		}
 	}
@@ -123,42 +136,45 @@ func (r *run) through(ctx context.Context, step verdict.Step, p *policy.Policy, 
 }
 
 // selected says whether the binding is about the request, and with which params
-// the policy judges it: a nil one stands for no params.
-func (r *run) selected(ctx context.Context, step verdict.Step, p *policy.Policy, binding *policy.Binding) (params []*unstructured.Unstructured, ok bool, err error) {
+// the policy judges it.
+func (r *run) selected(ctx context.Context, step verdict.Step, p *applied, binding *policy.Binding) (params []param, ok bool, err error) {
 	defer r.contain(ctx, step, &err)
-	if _, ok, err = binding.Criteria.Matches(ctx, r.request, r.view); err != nil || !ok {
+	if _, ok, err = binding.Criteria.Matches(ctx, r.subject); err != nil || !ok {
 		return nil, false, err
 	}
 	if p.ParamKind == nil || binding.Params == nil {
-		return []*unstructured.Unstructured{nil}, true, nil
+		return r.none[:], true, nil
 	}
-	params, err = selectParams(ctx, r.view, *p.ParamKind, binding.Params, r.request.Namespace)
+	params, err = p.known.selection(binding.Params, func() ([]param, error) {
+		return selectParams(ctx, r.view, *p.ParamKind, binding.Params, r.request.Namespace)
+	})
 	return params, true, err
 }
 
-// evaluate records what the program finds. An error ends the request.
-func (r *run) evaluate(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) error {
+// evaluate records what the program finds with a param. An error ends the request.
+func (r *run) evaluate(ctx context.Context, step verdict.Step, p *applied, with param) error {
 	if ctx.Err() != nil {
 		return ErrNoTimeLeft
 	}
-	begin := r.clock.Now()
-	findings, err := r.findings(ctx, step, program, in)
-	step.Took = r.clock.Since(begin)
-	if err != nil {
-		return r.misconfigured(step, err)
-	}
-	for _, finding := range findings {
-		step.Finding = finding
-		if err := r.recorder.Add(step); err != nil {
-			return err
+	findings, ok := p.known.findings(with.object)
+	if !ok {
+		var err error
+		begin := r.clock.Now()
+		findings, err = r.findings(ctx, step, p, with)
+		step.Took = r.clock.Since(begin)
+		if err != nil {
+			return r.misconfigured(step, err)
 		}
+		p.known.found(with.object, findings)
 	}
-	return nil
+	return r.recorder.AddAll(step, findings)
 }
 
-func (r *run) findings(ctx context.Context, step verdict.Step, program policy.Program, in policy.Input) (found []verdict.Finding, err error) {
+func (r *run) findings(ctx context.Context, step verdict.Step, p *applied, with param) (found []verdict.Finding, err error) {
 	defer r.contain(ctx, step, &err)
-	return program.Evaluate(ctx, in), nil
+	in := p.in
+	in.Param = with.object
+	return p.Program.Evaluate(ctx, in), nil
 }
 
 // contain turns a panic into an error of the policy, and logs where the first of
@@ -178,14 +194,4 @@ func (r *run) contain(ctx context.Context, step verdict.Step, err *error) {
 func (r *run) misconfigured(step verdict.Step, err error) error {
 	step.Finding = verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()}
 	return r.recorder.Add(step)
-}
-
-func reference(param *unstructured.Unstructured) *verdict.ParamRef {
-	if param == nil {
-		return nil
-	}
-	return &verdict.ParamRef{
-		APIVersion: param.GetAPIVersion(), Kind: param.GetKind(),
-		Namespace: param.GetNamespace(), Name: param.GetName(),
-	}
 }

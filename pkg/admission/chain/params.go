@@ -13,13 +13,21 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
+
+// param is what a policy is judged with through a binding. Its zero value stands
+// for no param.
+type param struct {
+	object    *unstructured.Unstructured
+	reference *verdict.ParamRef
+}
 
 // selectParams returns the params of a binding for a request in namespace, in
 // the order of namespace and name. None is returned only where the binding
 // allows that. The rules and texts are those of CollectParams in
 // k8s.io/apiserver/pkg/admission/plugin/policy/generic.
-func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersionKind, params *policy.Params, namespace string) ([]*unstructured.Unstructured, error) {
+func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersionKind, params *policy.Params, namespace string) ([]param, error) {
 	mapping, err := view.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
 		return nil, err
@@ -46,5 +54,16 @@ func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersi
 	if len(selected) == 0 && !params.AllowAbsent {
 		return nil, errors.New("no params found for policy binding with `Deny` parameterNotFoundAction")
 	}
-	return selected, nil
+	list := make([]param, len(selected))
+	for i, object := range selected {
+		list[i] = param{object, reference(object)}
+	}
+	return list, nil
+}
+
+func reference(object *unstructured.Unstructured) *verdict.ParamRef {
+	return &verdict.ParamRef{
+		APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),
+		Namespace: object.GetNamespace(), Name: object.GetName(),
+	}
 }

@@ -39,7 +39,7 @@ func BenchmarkCandidates(b *testing.B) {
 			req, buf := request.New(create("", "v1", "pods", "Pod", "prod")), make([]int, 0, 10)
 			b.ReportAllocs()
 			for b.Loop() {
-				if got := ix.Candidates(req, w, buf); len(got) != 10 {
+				if got := ix.Candidates(match.NewSubject(req, w), buf); len(got) != 10 {
 					b.Fatalf("got %d candidates", len(got))
 				}
 			}
@@ -58,10 +58,10 @@ func BenchmarkMatches(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			w, fields := newWorld(), create("", "v1", "pods", "Pod", "prod")
 			fields.Object.SetLabels(map[string]string{"app": "web"})
-			req := request.New(fields)
+			subject := match.NewSubject(request.New(fields), w) // one for all policies
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, matched, err := criteria.Matches(b.Context(), req, w); !matched || err != nil {
+				if _, matched, err := criteria.Matches(b.Context(), subject); !matched || err != nil {
 					b.Fatal(matched, err)
 				}
 			}

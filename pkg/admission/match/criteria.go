@@ -7,12 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
 // errNotCompiled keeps a forgotten Compile from becoming "no match".
@@ -36,7 +34,7 @@ type Criteria struct {
 // validation to say.
 func Compile(resources *admissionregistrationv1.MatchResources) *Criteria {
 	if resources == nil {
-		return &Criteria{compiled: true, namespaces: everything(), objects: everything(), everyResource: true}
+		return &Criteria{compiled: true, everyResource: true}
 	}
 	return &Criteria{
 		compiled:   true,
@@ -50,29 +48,29 @@ func Compile(resources *admissionregistrationv1.MatchResources) *Criteria {
 	}
 }
 
-// Matches says whether the criteria apply to the request, and under which
+// Matches says whether the criteria apply to the subject, and under which
 // resource and kind: those of the original request, or those of an equivalent
 // resource that a rule names. A selector that cannot be decided is an error only
 // when the rules match. The semantics are those of matching.Matcher in
 // k8s.io/apiserver/pkg/admission/plugin/policy/matching.
-func (c *Criteria) Matches(ctx context.Context, req *request.Request, view cluster.View) (cluster.Equivalent, bool, error) {
+func (c *Criteria) Matches(ctx context.Context, s *Subject) (cluster.Equivalent, bool, error) {
 	if c == nil || !c.compiled {
 		return cluster.Equivalent{}, false, errNotCompiled
 	}
-	selected, namespaceErr := c.namespaces.matchesNamespace(ctx, req, view)
+	selected, namespaceErr := c.namespaces.matchesNamespace(ctx, s)
 	if !selected && namespaceErr == nil {
 		return cluster.Equivalent{}, false, nil
 	}
-	selected, objectErr := c.objects.matchesObjects(req)
+	selected, objectErr := c.objects.matchesObjects(s)
 	if !selected && objectErr == nil {
 		return cluster.Equivalent{}, false, nil
 	}
-	if _, by, err := c.matchesRules(c.excludes, req, view); by != noRule || err != nil {
+	if _, by, err := c.matchesRules(c.excludes, s); by != noRule || err != nil {
 		return cluster.Equivalent{}, false, err
 	}
-	matched := original(req)
+	matched := s.original()
 	if !c.everyResource {
-		under, by, err := c.matchesRules(c.rules, req, view)
+		under, by, err := c.matchesRules(c.rules, s)
 		if by == noRule || err != nil {
 			return cluster.Equivalent{}, false, err
 		}
@@ -93,16 +91,17 @@ const noRule = -1
 // matchesRules tries the original resource with every rule first, then each rule
 // with every equivalent resource. The first that matches wins; its index is
 // returned, with the resource and kind under which it matches.
-func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster.View) (cluster.Equivalent, int, error) {
+func (c *Criteria) matchesRules(rules []rule, s *Subject) (cluster.Equivalent, int, error) {
+	req := s.request
 	for i := range rules {
 		if rules[i].matches(req, req.RequestResource) && rules[i].matchesName(req.Name) {
-			return original(req), i, nil
+			return s.original(), i, nil
 		}
 	}
 	if !c.equivalent || len(rules) == 0 {
 		return cluster.Equivalent{}, noRule, nil
 	}
-	others := equivalents(req, view)
+	others := s.equivalents()
 	for i := range rules {
 		for _, other := range others {
 			if other.Resource == req.RequestResource || !rules[i].matches(req, other.Resource) {
@@ -118,29 +117,4 @@ func (c *Criteria) matchesRules(rules []rule, req *request.Request, view cluster
 		}
 	}
 	return cluster.Equivalent{}, noRule, nil
-}
-
-// equivalents returns the other resources that serve the objects of the request.
-// The resource to which the API server has converted them for a webhook is one of
-// them, whether the view knows that or not.
-func equivalents(req *request.Request, view cluster.View) []cluster.Equivalent {
-	known := view.Equivalents(req.RequestResource, req.RequestSubResource)
-	if req.Resource == req.RequestResource || req.Resource.Empty() {
-		return known
-	}
-	converted := cluster.Equivalent{Resource: req.Resource, Kind: req.Kind}
-	i := slices.IndexFunc(known, func(e cluster.Equivalent) bool { return e.Resource == converted.Resource })
-	if i >= 0 && !known[i].Kind.Empty() {
-		return known
-	}
-	all := slices.Clone(known)
-	if i >= 0 {
-		all[i] = converted
-		return all
-	}
-	return append(all, converted)
-}
-
-func original(req *request.Request) cluster.Equivalent {
-	return cluster.Equivalent{Resource: req.RequestResource, Kind: req.RequestKind}
 }

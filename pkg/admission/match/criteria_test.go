@@ -119,7 +119,7 @@ func TestMatches(t *testing.T) {
 		"no rule, and a bad selector": {resources("", "v1", "services", badSelector), pod, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			under, matched, err := match.Compile(test.resources).Matches(t.Context(), request.New(test.request), newWorld())
+			under, matched, err := match.Compile(test.resources).Matches(t.Context(), match.NewSubject(request.New(test.request), newWorld()))
 			var got, gotErr string
 			if matched {
 				got = under.Resource.String() + " " + under.Kind.String()
@@ -136,7 +136,7 @@ func TestMatches(t *testing.T) {
 
 func TestMatchesWithoutCompileIsAnError(t *testing.T) {
 	for name, criteria := range map[string]*match.Criteria{"nil": nil, "zero": {}} {
-		_, matched, err := criteria.Matches(t.Context(), request.New(create("", "v1", "pods", "Pod", "prod")), newWorld())
+		_, matched, err := criteria.Matches(t.Context(), match.NewSubject(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld()))
 		if matched || err == nil || !strings.Contains(err.Error(), "not compiled") {
 			t.Errorf("%s: got %v, error %v", name, matched, err)
 		}
@@ -148,7 +148,7 @@ func TestCompileKeepsNoReference(t *testing.T) {
 	criteria := match.Compile(source)
 	source.ResourceRules[0].APIGroups[0] = "apps"
 	source.ResourceRules[0].Operations[0] = admissionregistrationv1.Update
-	_, matched, err := criteria.Matches(t.Context(), request.New(create("", "v1", "pods", "Pod", "prod")), newWorld())
+	_, matched, err := criteria.Matches(t.Context(), match.NewSubject(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld()))
 	if !matched || err != nil {
 		t.Errorf("got %v, error %v", matched, err)
 	}
@@ -158,7 +158,7 @@ func TestMatchesDoesNotAllocate(t *testing.T) {
 	w, criteria := newWorld(), match.Compile(resources("", "v1", "pods"))
 	req := request.New(create("", "v1", "pods", "Pod", "prod"))
 	allocated := testing.AllocsPerRun(100, func() {
-		if _, matched, err := criteria.Matches(t.Context(), req, w); !matched || err != nil {
+		if _, matched, err := criteria.Matches(t.Context(), match.NewSubject(req, w)); !matched || err != nil {
 			t.Fatal(matched, err)
 		}
 	})

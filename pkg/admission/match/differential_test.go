@@ -85,7 +85,7 @@ func newOutcome(under cluster.Equivalent, matched bool, err error) outcome {
 func compare(t *testing.T, w *world, u upstream, req *request.Request, resources *admissionregistrationv1.MatchResources) (outcome, error) {
 	t.Helper()
 	want := u.match(req, resources)
-	got := newOutcome(match.Compile(resources).Matches(t.Context(), req, w))
+	got := newOutcome(match.Compile(resources).Matches(t.Context(), match.NewSubject(req, w)))
 	if got != want {
 		return got, fmt.Errorf("%s\ngot:      %+v\nupstream: %+v", describe(req, resources), got, want)
 	}
@@ -193,12 +193,13 @@ func checkIndex(t *testing.T, g generator, w *world) error {
 
 func checkCandidates(t *testing.T, ix *match.Index[string], req *request.Request, w *world, installed map[string]*match.Criteria) error {
 	t.Helper()
-	candidates := ix.Candidates(req, w, nil)
+	candidates := ix.Candidates(match.NewSubject(req, w), nil)
 	if !slices.IsSorted(candidates) || len(slices.Compact(slices.Clone(candidates))) != len(candidates) {
 		return fmt.Errorf("candidates are not in order, each once: %v", candidates)
 	}
+	subject := match.NewSubject(req, w)
 	for name, criteria := range installed {
-		_, matched, err := criteria.Matches(t.Context(), req, w)
+		_, matched, err := criteria.Matches(t.Context(), subject)
 		if (matched || err != nil) && !slices.Contains(candidates, name) {
 			return fmt.Errorf("%s is not among the candidates %v: matched %v, error %v", name, candidates, matched, err)
 		}

@@ -4,10 +4,11 @@
 package match
 
 import (
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/internal/shards"
 )
 
 // change replaces the item of a name. Nil means absent.
@@ -24,41 +25,33 @@ func (ix *Index[T]) Edit(remove []string, add []Item[T]) *Index[T] {
 	if ix != nil {
 		*next = *ix
 	}
-	if next.names == nil {
-		next.seed = maphash.MakeSeed()
-	}
-	names, buckets := newDraft(next.names), newDraft(next.buckets)
-	next.names, next.buckets = names.shards, buckets.shards
-
+	names, buckets := shards.NewDraft(next.names, nil), shards.NewDraft(next.buckets, resourceHash)
 	touched := map[key][]change[T]{}
 	for _, c := range next.changes(remove, add) {
-		shard := names.writable(maphash.String(next.seed, c.name))
 		if c.old != nil {
-			next.length--
-			delete(shard, c.name)
+			names.Delete(c.name)
 			for _, k := range keysOf(c.old.Criteria) {
 				touched[k] = append(touched[k], change[T]{name: c.name, old: c.old})
 			}
 		}
 		if c.new != nil {
-			next.length++
-			shard[c.name] = c.new
+			names.Set(c.name, c.new)
 			for _, k := range keysOf(c.new.Criteria) {
 				touched[k] = addTo(touched[k], c)
 			}
 		}
 	}
 	for k, changes := range touched {
-		shard := buckets.writable(k.hash(next.seed))
-		before := shard[k]
+		before, _ := buckets.Get(k)
 		after := apply(before, changes)
 		if len(after) == 0 {
-			delete(shard, k)
+			buckets.Delete(k)
 		} else {
-			shard[k] = after
+			buckets.Set(k, after)
 		}
 		next.shapes.add(k, len(after)-len(before))
 	}
+	next.names, next.buckets = names.Map(), buckets.Map()
 	return next
 }
 
@@ -74,7 +67,7 @@ func (ix *Index[T]) changes(remove []string, add []Item[T]) []change[T] {
 	}
 	changes := make([]change[T], 0, len(wanted))
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		old := ix.names.get(maphash.String(ix.seed, name), name)
+		old, _ := ix.names.Get(name)
 		changes = append(changes, change[T]{name: name, old: old, new: wanted[name]})
 	}
 	return changes

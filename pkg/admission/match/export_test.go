@@ -4,7 +4,6 @@
 package match
 
 import (
-	"hash/maphash"
 	"slices"
 	"strings"
 )
@@ -14,8 +13,8 @@ func (ix *Index[T]) Get(name string) (Item[T], bool) {
 	if ix.Len() == 0 {
 		return Item[T]{}, false
 	}
-	item := ix.names.get(maphash.String(ix.seed, name), name)
-	if item == nil {
+	item, ok := ix.names.Get(name)
+	if !ok {
 		return Item[T]{}, false
 	}
 	return *item, true
@@ -26,11 +25,9 @@ func (ix *Index[T]) All() []Item[T] {
 	if ix.Len() == 0 {
 		return nil
 	}
-	items := make([]Item[T], 0, ix.length)
-	for _, shard := range ix.names {
-		for _, item := range shard {
-			items = append(items, *item)
-		}
+	items := make([]Item[T], 0, ix.Len())
+	for _, item := range ix.names.All() {
+		items = append(items, *item)
 	}
 	slices.SortFunc(items, func(a, b Item[T]) int { return strings.Compare(a.Name, b.Name) })
 	return items

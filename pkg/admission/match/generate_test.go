@@ -97,6 +97,8 @@ func (g generator) selector() *metav1.LabelSelector {
 		return in("Around", "env", "prod")
 	case 7:
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"no/label/key": "x"}}
+	case 8: // so many that a subject remembers the answer
+		return in(pick(g, metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn), "env", "a", "b", "c", "d", "e", "f", "g", pick(g, "prod", "test"))
 	}
 }
 

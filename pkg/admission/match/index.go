@@ -4,11 +4,9 @@
 package match
 
 import (
-	"hash/maphash"
 	"math/bits"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/internal/shards"
 )
 
 // Item is one value of an Index.
@@ -22,10 +20,8 @@ type Item[T any] struct {
 // depends on the values found and not on those installed. An Index is immutable
 // and safe for concurrent use; nil and the zero value are empty.
 type Index[T any] struct {
-	seed    maphash.Seed
-	length  int
-	names   *shards[string, *Item[T]]
-	buckets *shards[key, []*Item[T]] // each in the order of names
+	names   *shards.Map[string, *Item[T]]
+	buckets *shards.Map[key, []*Item[T]] // each in the order of names
 	shapes  shapes
 }
 
@@ -49,15 +45,16 @@ func (s *shapes) add(k key, change int) {
 // and of each shape in two lanes.
 const maxBuckets = 1 + 2*shapeCount
 
-// Candidates appends to buf the values whose criteria may match the request, in
+// Candidates appends to buf the values whose criteria may match the subject, in
 // the order of their names, each once. It may include values that do not match;
 // it includes every value for which Matches reports a match or an error. It does
 // not allocate when buf has room and the resource has no equivalents.
-func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T) []T {
+func (ix *Index[T]) Candidates(s *Subject, buf []T) []T {
 	if ix.Len() == 0 {
 		return buf
 	}
 	var space [maxBuckets][]*Item[T]
+	req := s.request
 	found := ix.appendBuckets(space[:0], key{lane: always})
 	k := key{
 		operation: string(req.Operation),
@@ -69,7 +66,7 @@ func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T)
 	if ix.shapes.present[equivalent]|ix.shapes.present[excluded] == 0 {
 		return merge(found, buf)
 	}
-	for _, other := range equivalents(req, view) {
+	for _, other := range s.equivalents() {
 		if other.Resource == req.RequestResource {
 			continue
 		}
@@ -86,7 +83,7 @@ func (ix *Index[T]) Candidates(req *request.Request, view cluster.View, buf []T)
 func (ix *Index[T]) appendBuckets(found [][]*Item[T], k key) [][]*Item[T] {
 	for present := ix.shapes.present[k.lane]; present != 0; present &= present - 1 {
 		wider := k.widen(shape(bits.TrailingZeros32(present))) //nolint:gosec // At most 31, since present is not 0.
-		if bucket := ix.buckets.get(wider.hash(ix.seed), wider); len(bucket) > 0 {
+		if bucket, ok := ix.buckets.Get(wider); ok {
 			found = append(found, bucket)
 		}
 	}
@@ -128,5 +125,5 @@ func (ix *Index[T]) Len() int {
 	if ix == nil {
 		return 0
 	}
-	return ix.length
+	return ix.names.Len()
 }

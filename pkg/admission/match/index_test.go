@@ -22,7 +22,7 @@ func item(name string, resources *admissionregistrationv1.MatchResources) match.
 }
 
 func candidates(ix *match.Index[string], fields request.Fields) string {
-	return strings.Join(ix.Candidates(request.New(fields), newWorld(), nil), " ")
+	return strings.Join(ix.Candidates(match.NewSubject(request.New(fields), newWorld()), nil), " ")
 }
 
 func TestCandidates(t *testing.T) {
@@ -76,7 +76,7 @@ func TestCandidates(t *testing.T) {
 
 func TestCandidatesAppends(t *testing.T) {
 	ix := (&match.Index[string]{}).Edit(nil, []match.Item[string]{item("b", nil)})
-	got := ix.Candidates(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld(), []string{"c"})
+	got := ix.Candidates(match.NewSubject(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld()), []string{"c"})
 	if !slices.Equal(got, []string{"c", "b"}) {
 		t.Errorf("got %v", got)
 	}
@@ -165,7 +165,7 @@ func TestIndexIsSafeForConcurrentUse(t *testing.T) {
 		group.Go(func() {
 			for j := range 50 {
 				ix.Edit([]string{"match-0"}, []match.Item[int]{{Name: fmt.Sprint(i, j), Criteria: match.Compile(nil)}})
-				if got := ix.Candidates(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld(), nil); len(got) != 10 {
+				if got := ix.Candidates(match.NewSubject(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld()), nil); len(got) != 10 {
 					t.Errorf("got %d candidates", len(got))
 				}
 			}
@@ -178,7 +178,7 @@ func TestCandidatesDoesNotAllocate(t *testing.T) {
 	w, ix := newWorld(), installed(10, 1_000)
 	req, buf := request.New(create("", "v1", "pods", "Pod", "prod")), make([]int, 0, 10)
 	allocated := testing.AllocsPerRun(100, func() {
-		if got := ix.Candidates(req, w, buf); len(got) != 10 {
+		if got := ix.Candidates(match.NewSubject(req, w), buf); len(got) != 10 {
 			t.Fatalf("got %d candidates", len(got))
 		}
 	})

@@ -78,9 +78,9 @@ func (k key) widen(s shape) key {
 	return k
 }
 
-// hash keeps the keys of one resource together, so that a change to a policy
+// resourceHash keeps the keys of one resource together, so that a change to a policy
 // touches few shards.
-func (k key) hash(seed maphash.Seed) uint64 {
+func resourceHash(seed maphash.Seed, k key) uint64 {
 	return maphash.Comparable(seed, schema.GroupResource{Group: k.group, Resource: k.resource})
 }
 

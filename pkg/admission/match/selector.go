@@ -9,22 +9,27 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apiserver/pkg/admission"
-
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
-// selector is a label selector, or the reason why it cannot be used.
+// selector is a label selector, or the reason why it cannot be used. The zero
+// value selects everything.
 type selector struct {
-	labels labels.Selector
-	err    error
+	*parsed // nil selects everything
+	err     error
 }
 
-func everything() selector { return selector{labels: labels.Everything()} }
+// parsed is a selector that does not select everything. An Interner makes equal
+// ones the same.
+type parsed struct {
+	labels.Selector
+	large bool
+}
+
+// largeSelector is how many terms and values a selector has at least that it
+// takes longer to ask again than to remember what it said.
+const largeSelector = 8
 
 // compileSelector parses source. Only an object without defaults has no
 // selector; that is an error, with the text of
@@ -33,25 +38,40 @@ func compileSelector(name string, source *metav1.LabelSelector) selector {
 	if source == nil {
 		return selector{err: fmt.Errorf("a nil %s selector was passed, please ensure selectors are initialized properly", name)}
 	}
-	parsed, err := metav1.LabelSelectorAsSelector(source)
-	return selector{labels: parsed, err: err}
+	from, err := metav1.LabelSelectorAsSelector(source)
+	if err != nil {
+		return selector{err: err}
+	}
+	if from.Empty() {
+		return selector{}
+	}
+	return selector{parsed: newParsed(from)}
+}
+
+func newParsed(from labels.Selector) *parsed {
+	size := 0
+	requirements, _ := from.Requirements()
+	for i := range requirements {
+		size += 1 + len(requirements[i].ValuesUnsorted())
+	}
+	return &parsed{Selector: from, large: size >= largeSelector}
 }
 
 // matchesNamespace follows MatchNamespaceSelector of
 // k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/namespace.
-func (s selector) matchesNamespace(ctx context.Context, req *request.Request, view cluster.View) (bool, error) {
-	if req.Namespace == "" && req.RequestResource.Resource != "namespaces" {
+func (l selector) matchesNamespace(ctx context.Context, s *Subject) (bool, error) {
+	if s.request.Namespace == "" && s.request.RequestResource.Resource != "namespaces" {
 		return true, nil // no namespaceSelector exempts cluster-scoped objects
 	}
-	if s.err != nil {
-		return false, apierrors.NewInternalError(s.err)
+	if l.err != nil {
+		return false, apierrors.NewInternalError(l.err)
 	}
-	if s.labels.Empty() {
+	if l.parsed == nil {
 		return true, nil
 	}
-	set, err := namespaceLabels(ctx, req, view)
+	set, err := s.namespaceLabels(ctx)
 	if err == nil {
-		return s.labels.Matches(set), nil
+		return s.selected(l.parsed, true, func() bool { return l.Matches(set) }), nil
 	}
 	var status apierrors.APIStatus
 	if apierrors.IsNotFound(err) && errors.As(err, &status) {
@@ -60,58 +80,19 @@ func (s selector) matchesNamespace(ctx context.Context, req *request.Request, vi
 	return false, apierrors.NewInternalError(err)
 }
 
-// namespaceLabels returns the labels that the namespace of the request has, or
-// will have when the request itself writes it.
-func namespaceLabels(ctx context.Context, req *request.Request, view cluster.View) (labels.Set, error) {
-	if req.RequestResource.Resource == "namespaces" && req.RequestSubResource == "" &&
-		(req.Operation == admission.Create || req.Operation == admission.Update) {
-		if req.Object == nil {
-			_, err := meta.Accessor(nil)
-			return nil, err
-		}
-		sets, err := labelsOf(req)
-		return sets.object, err
-	}
-	namespace, err := view.Namespace(ctx, req.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	return namespace.Labels, nil
-}
-
 // matchesObjects says whether the object or the old object is selected. It
 // follows MatchObjectSelector of
 // k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object.
-func (s selector) matchesObjects(req *request.Request) (bool, error) {
-	if s.err != nil {
-		return false, apierrors.NewInternalError(s.err)
+func (l selector) matchesObjects(s *Subject) (bool, error) {
+	if l.err != nil {
+		return false, apierrors.NewInternalError(l.err)
 	}
-	if s.labels.Empty() {
+	if l.parsed == nil {
 		return true, nil
 	}
-	sets, err := labelsOf(req)
-	if err != nil {
-		return false, apierrors.NewInternalError(err)
-	}
-	return req.Object != nil && s.labels.Matches(sets.object) ||
-		req.OldObject != nil && s.labels.Matches(sets.oldObject), nil
-}
-
-// objectLabels are the labels of the objects of a request, which unstructured
-// objects copy each time they are asked.
-type objectLabels struct{ object, oldObject labels.Set }
-
-var labelsKey = request.NewKey[objectLabels]("match.objectLabels")
-
-func labelsOf(req *request.Request) (objectLabels, error) {
-	return request.Derive(req, labelsKey, func(req *request.Request) (objectLabels, error) {
-		var sets objectLabels
-		if req.Object != nil {
-			sets.object = req.Object.GetLabels()
-		}
-		if req.OldObject != nil {
-			sets.oldObject = req.OldObject.GetLabels()
-		}
-		return sets, nil
-	})
+	sets := s.objectLabels()
+	return s.selected(l.parsed, false, func() bool {
+		return s.request.Object != nil && l.Matches(sets.object) ||
+			s.request.OldObject != nil && l.Matches(sets.oldObject)
+	}), nil
 }

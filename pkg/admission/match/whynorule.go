@@ -9,7 +9,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
@@ -42,8 +41,9 @@ func (r *rule) fails(req *request.Request, resource schema.GroupVersionResource)
 
 // whyNoRule says in which aspect the nearest rules do not apply. It is asked only
 // when none does.
-func (c *Criteria) whyNoRule(req *request.Request, view cluster.View) string {
-	nearest, rules := c.nearest(req, view)
+func (c *Criteria) whyNoRule(s *Subject) string {
+	req := s.request
+	nearest, rules := c.nearest(s)
 	var wanted enumeration
 	switch nearest {
 	case byScope:
@@ -63,14 +63,15 @@ func (c *Criteria) whyNoRule(req *request.Request, view cluster.View) string {
 	for _, r := range rules {
 		r.addResources(&wanted)
 	}
-	return fmt.Sprintf("resource %s is none of %s", resourceText(req.RequestResource, req.RequestSubResource), &wanted) + c.leftOut(req, view)
+	return fmt.Sprintf("resource %s is none of %s", resourceText(req.RequestResource, req.RequestSubResource), &wanted) + c.leftOut(s)
 }
 
 // nearest returns the rules that fail last, and in what.
-func (c *Criteria) nearest(req *request.Request, view cluster.View) (aspect, []*rule) {
+func (c *Criteria) nearest(s *Subject) (aspect, []*rule) {
+	req := s.request
 	resources := []schema.GroupVersionResource{req.RequestResource}
 	if c.equivalent {
-		for _, other := range equivalents(req, view) {
+		for _, other := range s.equivalents() {
 			if other.Resource != req.RequestResource {
 				resources = append(resources, other.Resource)
 			}
@@ -95,11 +96,12 @@ func (c *Criteria) nearest(req *request.Request, view cluster.View) (aspect, []*
 
 // leftOut names the equivalent resource under which a rule would match if the
 // matchPolicy were Equivalent.
-func (c *Criteria) leftOut(req *request.Request, view cluster.View) string {
+func (c *Criteria) leftOut(s *Subject) string {
 	if c.equivalent {
 		return ""
 	}
-	for _, other := range equivalents(req, view) {
+	req := s.request
+	for _, other := range s.equivalents() {
 		for i := range c.rules {
 			if c.rules[i].matches(req, other.Resource) && c.rules[i].matchesName(req.Name) {
 				return fmt.Sprintf("; the matchPolicy Exact leaves out that it is also served as %s", resourceText(other.Resource, req.RequestSubResource))

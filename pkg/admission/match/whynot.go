@@ -11,73 +11,68 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
 // WhyNot returns the first reason for which the criteria do not apply to the
-// request, in the order in which Matches looks, with what was seen; it is empty
+// subject, in the order in which Matches looks, with what was seen; it is empty
 // when they apply and when Matches fails. It is the long form of Matches for
 // those who ask, and agrees with it on a view that does not change meanwhile.
 // The text is bounded, whatever the request and the criteria hold.
-func (c *Criteria) WhyNot(ctx context.Context, req *request.Request, view cluster.View) string {
+func (c *Criteria) WhyNot(ctx context.Context, s *Subject) string {
 	if c == nil || !c.compiled {
 		return ""
 	}
-	if selected, err := c.namespaces.matchesNamespace(ctx, req, view); !selected && err == nil {
-		return c.namespaces.whyNotNamespace(ctx, req, view)
+	if selected, err := c.namespaces.matchesNamespace(ctx, s); !selected && err == nil {
+		return c.namespaces.whyNotNamespace(ctx, s)
 	}
-	if selected, err := c.objects.matchesObjects(req); !selected && err == nil {
-		return c.objects.whyNotObjects(req)
+	if selected, err := c.objects.matchesObjects(s); !selected && err == nil {
+		return c.objects.whyNotObjects(s)
 	}
-	under, by, err := c.matchesRules(c.excludes, req, view)
+	under, by, err := c.matchesRules(c.excludes, s)
 	switch {
 	case err != nil:
 		return ""
-	case by != noRule && under.Resource != req.RequestResource:
-		return fmt.Sprintf("excluded by excludeResourceRules[%d], as %s", by, resourceText(under.Resource, req.RequestSubResource))
+	case by != noRule && under.Resource != s.request.RequestResource:
+		return fmt.Sprintf("excluded by excludeResourceRules[%d], as %s", by, resourceText(under.Resource, s.request.RequestSubResource))
 	case by != noRule:
 		return fmt.Sprintf("excluded by excludeResourceRules[%d]", by)
 	case c.everyResource:
 		return ""
 	}
-	if _, by, err = c.matchesRules(c.rules, req, view); by != noRule || err != nil {
+	if _, by, err = c.matchesRules(c.rules, s); by != noRule || err != nil {
 		return ""
 	}
-	return c.whyNoRule(req, view)
+	return c.whyNoRule(s)
 }
 
-func (s selector) whyNotNamespace(ctx context.Context, req *request.Request, view cluster.View) string {
-	reason := fmt.Sprintf("namespaceSelector %s does not match namespace %s", s.text(), seen(req.Namespace))
-	set, err := namespaceLabels(ctx, req, view)
-	if err != nil { // it could be read a moment ago
+func (l selector) whyNotNamespace(ctx context.Context, s *Subject) string {
+	reason := fmt.Sprintf("namespaceSelector %s does not match namespace %s", l.text(), seen(s.request.Namespace))
+	set, err := s.namespaceLabels(ctx)
+	if err != nil { // unreachable: it did not match, so it was read
 		return reason
 	}
-	return reason + " " + s.namespaceText(set)
+	return reason + " " + l.namespaceText(set)
 }
 
-func (s selector) whyNotObjects(req *request.Request) string {
-	reason := fmt.Sprintf("objectSelector %s does not match", s.text())
-	sets, err := labelsOf(req)
+func (l selector) whyNotObjects(s *Subject) string {
+	reason := fmt.Sprintf("objectSelector %s does not match", l.text())
+	req, sets := s.request, s.objectLabels()
 	switch {
-	case err != nil:
-		return reason + " the object"
 	case req.Object != nil && req.OldObject != nil:
-		return reason + " the object " + s.objectText(sets.object) + " nor the old object " + s.objectText(sets.oldObject)
+		return reason + " the object " + l.objectText(sets.object) + " nor the old object " + l.objectText(sets.oldObject)
 	case req.Object != nil:
-		return reason + " the object " + s.objectText(sets.object)
+		return reason + " the object " + l.objectText(sets.object)
 	case req.OldObject != nil:
-		return reason + " the old object " + s.objectText(sets.oldObject)
+		return reason + " the old object " + l.objectText(sets.oldObject)
 	}
 	return reason + ": the request has no object"
 }
 
 // text returns the selector as kubectl takes it, in an order that does not depend
 // on that of maps, and what is too long as a number.
-func (s selector) text() string {
+func (l selector) text() string {
 	var texts []string
-	requirements, _ := s.labels.Requirements()
+	requirements, _ := l.parsed.Requirements()
 	for i := range requirements {
 		if i == maxRequirements {
 			break
@@ -98,9 +93,9 @@ func (s selector) text() string {
 }
 
 // asked returns the labels that the selector asks for.
-func (s selector) asked(set labels.Set) []string {
+func (l selector) asked(set labels.Set) []string {
 	var keys []string
-	requirements, _ := s.labels.Requirements()
+	requirements, _ := l.parsed.Requirements()
 	for i := range requirements {
 		if key := requirements[i].Key(); set.Has(key) {
 			keys = append(keys, key)
@@ -112,8 +107,8 @@ func (s selector) asked(set labels.Set) []string {
 
 // namespaceText returns the labels that were seen on a Namespace, which whoever
 // asks need not be able to get: those that the selector asks for, and its name.
-func (s selector) namespaceText(set labels.Set) string {
-	keys := s.asked(set)
+func (l selector) namespaceText(set labels.Set) string {
+	keys := l.asked(set)
 	if set.Has(corev1.LabelMetadataName) && !slices.Contains(keys, corev1.LabelMetadataName) {
 		keys = append(keys, corev1.LabelMetadataName)
 	}
@@ -125,8 +120,8 @@ func (s selector) namespaceText(set labels.Set) string {
 
 // objectText returns the labels that were seen on an object, those first that the
 // selector asks for. Of very many labels it returns no others.
-func (s selector) objectText(set labels.Set) string {
-	keys := s.asked(set)
+func (l selector) objectText(set labels.Set) string {
+	keys := l.asked(set)
 	if asked := len(keys); len(set) <= maxSortedLabels {
 		for key := range set {
 			if _, again := slices.BinarySearch(keys[:asked], key); !again {

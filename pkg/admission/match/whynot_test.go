@@ -140,7 +140,7 @@ func TestWhyNot(t *testing.T) {
 		"a name to be generated":        {resources("", "v1", "pods", named("b")), unnamed, `name "" is none of the resourceNames b`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := match.Compile(test.resources).WhyNot(t.Context(), request.New(test.request), newWorld()); got != test.want {
+			if got := match.Compile(test.resources).WhyNot(t.Context(), match.NewSubject(request.New(test.request), newWorld())); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -156,12 +156,12 @@ func TestWhyNotAgrees(t *testing.T) {
 		g := fromSeed(seed)
 		req, resources := g.request(), g.resources()
 		criteria := match.Compile(resources)
-		_, matched, err := criteria.Matches(t.Context(), req, w)
-		reason := criteria.WhyNot(t.Context(), req, w)
+		_, matched, err := criteria.Matches(t.Context(), match.NewSubject(req, w))
+		reason := criteria.WhyNot(t.Context(), match.NewSubject(req, w))
 		if (reason == "") != (matched || err != nil) {
 			t.Fatalf("seed %d: matched %v, error %v, and yet the reason is %q\n%s", seed, matched, err, reason, describe(req, resources))
 		}
-		if again := match.Compile(resources).WhyNot(t.Context(), req, w); again != reason {
+		if again := match.Compile(resources).WhyNot(t.Context(), match.NewSubject(req, w)); again != reason {
 			t.Fatalf("seed %d: the reason is %q, and then %q", seed, reason, again)
 		}
 		first, _, _ := strings.Cut(reason, " ")
@@ -208,7 +208,7 @@ func TestWhyNotIsBounded(t *testing.T) {
 			r.ResourceRules[0].Operations, r.ResourceRules[0].ResourceNames = []admissionregistrationv1.OperationType{"*"}, values
 		}),
 	} {
-		reason := match.Compile(test).WhyNot(t.Context(), request.New(fields), newWorld())
+		reason := match.Compile(test).WhyNot(t.Context(), match.NewSubject(request.New(fields), newWorld()))
 		if reason == "" || len(reason) > 4<<10 || strings.Contains(reason, "\n") {
 			t.Errorf("%s: a reason of %d bytes: %.200q", name, len(reason), reason)
 		}
@@ -255,7 +255,7 @@ func TestWhyNotIsCheap(t *testing.T) {
 		criteria := match.Compile(resources("", "v1", "pods", change))
 		req, w := request.New(create("", "v1", "pods", "Pod", "test")), newWorld()
 		var reason string
-		allocations := testing.AllocsPerRun(3, func() { reason = criteria.WhyNot(t.Context(), req, w) })
+		allocations := testing.AllocsPerRun(3, func() { reason = criteria.WhyNot(t.Context(), match.NewSubject(req, w)) })
 		if reason == "" || allocations > 1_000 {
 			t.Errorf("%s: %.0f allocations for %q", name, allocations, reason)
 		}
@@ -265,7 +265,7 @@ func TestWhyNotIsCheap(t *testing.T) {
 
 func TestWhyNotWithoutCompile(t *testing.T) {
 	for name, criteria := range map[string]*match.Criteria{"nil": nil, "zero": {}} {
-		if got := criteria.WhyNot(t.Context(), request.New(create("", "v1", "pods", "Pod", "prod")), newWorld()); got != "" {
+		if got := criteria.WhyNot(t.Context(), match.NewSubject(request.New(create("", "v1", "pods", "Pod", "prod")), newWorld())); got != "" {
 			t.Errorf("%s: got %q: Matches fails, which is the answer", name, got)
 		}
 	}

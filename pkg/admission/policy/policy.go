@@ -85,7 +85,9 @@ type Params struct {
 type Program interface {
 	// Evaluate returns what the policy has to say about the request, in rule
 	// order: facts, to which failurePolicy and actions are applied later. It
-	// never modifies its input and stops when ctx ends.
+	// never modifies its input and stops when ctx ends. What it returns follows
+	// from the input, is shared and must not be modified: a request is asked about
+	// once, however many bindings give the same param.
 	Evaluate(ctx context.Context, in Input) []verdict.Finding
 }
 

@@ -8,9 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/internal/shards"
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
-	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
 // Bound is a policy with the bindings that put it in force, ordered by name.
@@ -27,22 +26,19 @@ func (b *Bound) inForce() bool {
 // Set is an immutable set of compiled policies and bindings. The zero value is
 // empty. It is safe for concurrent use.
 type Set struct {
-	bound   map[ID]*Bound
-	targets map[ID]ID // binding -> the policy that it names
+	bound   *shards.Map[ID, *Bound]
+	targets *shards.Map[ID, ID] // binding -> the policy that it names
 	index   *match.Index[*Bound]
 }
 
 // Edit returns a set without the objects that remove names and with the units
-// of put, each of which replaces the unit of the same ID; s stays as it is. Its
-// cost is that of the change and of copying one pointer for each stored object.
+// of put, each of which replaces the unit of the same ID; s stays as it is. What
+// is unchanged is shared with s, so the cost is near to that of the change.
 func (s *Set) Edit(remove []ID, put []*Unit) *Set {
 	e := editor{
-		bound:   maps.Clone(s.bound),
-		targets: maps.Clone(s.targets),
-		touched: map[ID]bool{},
-	}
-	if e.bound == nil {
-		e.bound, e.targets = map[ID]*Bound{}, map[ID]ID{}
+		bound:   shards.NewDraft(s.bound, nil),
+		targets: shards.NewDraft(s.targets, nil),
+		touched: map[ID]*Bound{},
 	}
 	for _, id := range remove {
 		e.remove(id)
@@ -50,18 +46,19 @@ func (s *Set) Edit(remove []ID, put []*Unit) *Set {
 	for _, unit := range put {
 		e.put(unit)
 	}
-	return &Set{bound: e.bound, targets: e.targets, index: e.reindex(s.index)}
+	index := e.reindex(s.index)
+	return &Set{bound: e.bound.Map(), targets: e.targets.Map(), index: index}
 }
 
-// Candidates appends to buf every policy in force that may match req, in the
-// order of judgement: by kind, namespace and name.
-func (s *Set) Candidates(req *request.Request, view cluster.View, buf []*Bound) []*Bound {
-	return s.index.Candidates(req, view, buf)
+// Candidates appends to buf every policy in force that may match the subject, in
+// the order of judgement: by kind, namespace and name.
+func (s *Set) Candidates(subject *match.Subject, buf []*Bound) []*Bound {
+	return s.index.Candidates(subject, buf)
 }
 
 // Policy returns the unit of a policy, or nil.
 func (s *Set) Policy(id ID) *Unit {
-	if bound := s.bound[id]; bound != nil {
+	if bound, ok := s.bound.Get(id); ok {
 		return bound.Policy
 	}
 	return nil
@@ -70,8 +67,8 @@ func (s *Set) Policy(id ID) *Unit {
 // All returns everything that the set holds, in the order of judgement, also
 // what is not in force. Its cost grows with the set.
 func (s *Set) All() []*Bound {
-	names := make(map[string]*Bound, len(s.bound))
-	for id, bound := range s.bound {
+	names := make(map[string]*Bound, s.bound.Len())
+	for id, bound := range s.bound.All() {
 		names[order(id)] = bound
 	}
 	all := make([]*Bound, 0, len(names))
@@ -85,33 +82,33 @@ func (s *Set) All() []*Bound {
 func (s *Set) Len() int { return s.index.Len() }
 
 type editor struct {
-	bound   map[ID]*Bound
-	targets map[ID]ID
-	touched map[ID]bool // policies whose Bound is a copy of ours
+	bound   *shards.Draft[ID, *Bound]
+	targets *shards.Draft[ID, ID]
+	touched map[ID]*Bound // those that are copies of ours
 }
 
 // touch returns a Bound of id that may be changed.
 func (e *editor) touch(id ID) *Bound {
-	if e.touched[id] {
-		return e.bound[id]
+	if own := e.touched[id]; own != nil {
+		return own
 	}
-	e.touched[id] = true
 	next := &Bound{ID: id}
-	if old := e.bound[id]; old != nil {
+	if old, ok := e.bound.Get(id); ok {
 		next.Policy, next.Bindings = old.Policy, slices.Clone(old.Bindings)
 	}
-	e.bound[id] = next
+	e.touched[id] = next
+	e.bound.Set(id, next)
 	return next
 }
 
 func (e *editor) remove(id ID) {
-	if target, ok := e.targets[id]; ok {
+	if target, ok := e.targets.Get(id); ok {
 		bound := e.touch(target)
 		bound.Bindings = slices.DeleteFunc(bound.Bindings, func(u *Unit) bool { return u.ID == id })
-		delete(e.targets, id)
+		e.targets.Delete(id)
 		return
 	}
-	if bound := e.bound[id]; bound != nil && bound.Policy != nil {
+	if bound, ok := e.bound.Get(id); ok && bound.Policy != nil {
 		e.touch(id).Policy = nil
 	}
 }
@@ -122,7 +119,7 @@ func (e *editor) put(unit *Unit) {
 		e.touch(unit.ID).Policy = unit
 		return
 	}
-	e.targets[unit.ID] = unit.Binding.Policy
+	e.targets.Set(unit.ID, unit.Binding.Policy)
 	bound := e.touch(unit.Binding.Policy)
 	bound.Bindings = append(bound.Bindings, unit)
 }
@@ -131,13 +128,12 @@ func (e *editor) put(unit *Unit) {
 func (e *editor) reindex(old *match.Index[*Bound]) *match.Index[*Bound] {
 	var gone []string
 	var items []match.Item[*Bound]
-	for id := range e.touched {
-		bound := e.bound[id]
+	for id, bound := range e.touched {
 		slices.SortFunc(bound.Bindings, func(a, b *Unit) int { return cmp.Compare(a.ID.Name, b.ID.Name) })
 		if !bound.inForce() {
 			gone = append(gone, order(id))
 			if bound.Policy == nil && len(bound.Bindings) == 0 {
-				delete(e.bound, id)
+				e.bound.Delete(id)
 			}
 			continue
 		}

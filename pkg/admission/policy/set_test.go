@@ -43,7 +43,7 @@ func inForce(t *testing.T, set *policy.Set) string {
 		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"},
 	})
 	var list []string
-	for _, bound := range set.Candidates(req, view, nil) {
+	for _, bound := range set.Candidates(match.NewSubject(req, view), nil) {
 		var bindings []string
 		for _, binding := range bound.Bindings {
 			bindings = append(bindings, binding.ID.Name)

@@ -119,7 +119,8 @@ type Step struct {
 	OnError FailurePolicy
 	Actions []Action
 	// Took is the time that the policy needed for all that it found through
-	// this binding and with this param.
+	// this binding and with this param. It is zero when it had found that before,
+	// through another binding.
 	Took    time.Duration
 	Finding Finding
 }

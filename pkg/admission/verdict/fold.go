@@ -86,19 +86,11 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 // as without traces. Fold is a pure function: the order of steps is the order of
 // denials, warnings and evaluations.
 func Fold(steps []Step) Verdict {
-	var f folder
-	f.evaluations = make([]Evaluation, 0, len(steps))
+	f := newFolder(len(steps))
 	for i := range steps {
-		f.fold(&steps[i])
+		f.fold(steps[i])
 	}
-	return Verdict{
-		Allowed:          f.denied == 0,
-		Denials:          f.denials,
-		Denied:           f.denied,
-		Warnings:         f.warnings,
-		AuditAnnotations: f.annotations.publish(),
-		Evaluations:      f.evaluations,
-	}
+	return f.verdict()
 }
 
 type folder struct {
@@ -110,33 +102,53 @@ type folder struct {
 	evaluations []Evaluation
 }
 
-func (f *folder) fold(step *Step) {
-	finding := &step.Finding
-	outcome := Failed
-	switch finding.Kind {
-	case Pass:
-		outcome = Passed
-	case Skip:
-		outcome = Skipped
-	case NotMatched:
-		outcome = Unmatched
-	case Annotation:
+// newFolder returns a folder with room for so many steps.
+func newFolder(steps int) *folder { return &folder{evaluations: make([]Evaluation, 0, steps)} }
+
+func (f *folder) verdict() Verdict {
+	return Verdict{
+		Allowed:          f.denied == 0,
+		Denials:          f.denials,
+		Denied:           f.denied,
+		Warnings:         f.warnings,
+		AuditAnnotations: f.annotations.publish(),
+		Evaluations:      f.evaluations,
+	}
+}
+
+func (f *folder) fold(step Step) {
+	if finding := &step.Finding; finding.Kind == Annotation {
 		f.annotations.add(step.Policy.Name, finding.Key, finding.Shown(finding.Value))
 		return
+	}
+	f.evaluations = append(f.evaluations, Evaluation{Step: step})
+	last := &f.evaluations[len(f.evaluations)-1]
+	last.Outcome = f.outcome(&last.Step)
+}
+
+// outcome returns what a step leads to, and notes it.
+func (f *folder) outcome(step *Step) Outcome {
+	switch step.Finding.Kind {
+	case Pass:
+		return Passed
+	case Skip:
+		return Skipped
+	case NotMatched:
+		return Unmatched
 	case Fail:
-		outcome = f.act(step)
+		return f.act(step)
 	case Misconfigured:
 		if step.OnError != Ignore {
 			f.deny(step)
 		}
-	case Error, Undecided:
+	case Error, Undecided, Annotation: // an Annotation is no evaluation
 		fallthrough
 	default: // a kind that this version does not know
 		if step.OnError != Ignore {
 			f.act(step)
 		}
 	}
-	f.evaluations = append(f.evaluations, Evaluation{Step: *step, Outcome: outcome})
+	return Failed
 }
 
 // act applies the actions of the binding and returns the gravest.

@@ -6,6 +6,8 @@ package verdict
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 )
 
 // ErrTooManyEvaluations says that policies, bindings and params multiply to more
@@ -29,13 +31,33 @@ const (
 // so that all are heard and Fold decides once. It is not safe for concurrent
 // use: what judges a request does so one after the other.
 type Recorder struct {
-	steps []Step
-	bytes int // of the texts of steps that decide
-	// unmatched is the number of steps that say why a policy has no part, and
+	records  []record
+	deciding int // findings that decide
+	bytes    int // of their texts
+	// unmatched is the number of findings that say why a policy has no part, and
 	// unlisted that of those that are left out.
 	unmatched, unlisted int
-	reasonBytes         int // of the texts of unmatched steps
+	reasonBytes         int // of the texts of unmatched findings
 	valueBytes          int
+}
+
+// record is the steps that have all but the finding in common. Very many bindings
+// may have found the same: they share the findings.
+type record struct {
+	policy   PolicyID
+	binding  string
+	param    *ParamRef
+	onError  FailurePolicy
+	actions  []Action
+	took     time.Duration
+	findings []Finding
+}
+
+func (r *record) step(i int) Step {
+	return Step{
+		Policy: r.policy, Binding: r.binding, Param: r.param,
+		OnError: r.onError, Actions: r.actions, Took: r.took, Finding: r.findings[i],
+	}
 }
 
 // ListsUnmatched says whether there is room for another step that says why a
@@ -46,25 +68,60 @@ func (r *Recorder) ListsUnmatched() bool {
 
 // Add records a step. It fails with ErrTooManyEvaluations; the request must then
 // not be admitted.
-func (r *Recorder) Add(step Step) error {
-	finding := &step.Finding
-	size := len(finding.Message) + len(finding.Expression) + len(finding.Value)
-	if finding.Kind == NotMatched || finding.Kind == Skip {
-		if r.unmatched == maxUnmatched || r.reasonBytes+size > maxReasonBytes {
-			r.unlisted++
-			return nil
-		}
-		r.unmatched++
-		r.reasonBytes += size
-	} else {
-		r.bytes += size
-		if len(r.steps)-r.unmatched == maxSteps || r.bytes > maxTextBytes {
-			return ErrTooManyEvaluations
+func (r *Recorder) Add(step Step) error { return r.AddAll(step, []Finding{step.Finding}) }
+
+// AddAll records a step for each finding, in their order; step has no finding of
+// its own. The findings are shared and must not be modified any more. It fails as
+// Add does.
+func (r *Recorder) AddAll(step Step, findings []Finding) error {
+	if slices.ContainsFunc(findings, func(f Finding) bool { return f.explains() || f.Trace != nil }) {
+		findings = r.bounded(findings)
+	}
+	for i := range findings {
+		if finding := &findings[i]; !finding.explains() {
+			r.deciding++
+			r.bytes += finding.size()
 		}
 	}
-	r.boundValues(finding)
-	r.steps = append(r.steps, step)
+	if r.deciding > maxSteps || r.bytes > maxTextBytes {
+		return ErrTooManyEvaluations
+	}
+	if len(findings) == 0 {
+		return nil
+	}
+	if len(r.records) == cap(r.records) { // twice the room, so that less is copied than kept
+		r.records = append(make([]record, 0, max(16, 2*len(r.records))), r.records...)
+	}
+	r.records = append(r.records, record{
+		policy: step.Policy, binding: step.Binding, param: step.Param,
+		onError: step.OnError, actions: step.Actions, took: step.Took, findings: findings,
+	})
 	return nil
+}
+
+// explains says that the finding says why a policy has no part in the request, and
+// decides nothing.
+func (f *Finding) explains() bool { return f.Kind == NotMatched || f.Kind == Skip }
+
+func (f *Finding) size() int { return len(f.Message) + len(f.Expression) + len(f.Value) }
+
+// bounded returns the findings without the reasons, and without the values, for
+// which there is no room.
+func (r *Recorder) bounded(findings []Finding) []Finding {
+	listed := make([]Finding, 0, len(findings))
+	for _, finding := range findings {
+		if finding.explains() {
+			if r.unmatched == maxUnmatched || r.reasonBytes+finding.size() > maxReasonBytes {
+				r.unlisted++
+				continue
+			}
+			r.unmatched++
+			r.reasonBytes += finding.size()
+		}
+		r.boundValues(&finding)
+		listed = append(listed, finding)
+	}
+	return listed
 }
 
 func (r *Recorder) boundValues(finding *Finding) {
@@ -83,10 +140,17 @@ func (r *Recorder) boundValues(finding *Finding) {
 
 // Fold returns the verdict on what has been recorded.
 func (r *Recorder) Fold() Verdict {
-	if len(r.steps) == 0 {
+	if len(r.records) == 0 {
 		return Allow()
 	}
-	v := Fold(r.steps)
+	f := newFolder(r.deciding + r.unmatched)
+	for i := range r.records {
+		record := &r.records[i]
+		for j := range record.findings {
+			f.fold(record.step(j))
+		}
+	}
+	v := f.verdict()
 	v.Unlisted = r.unlisted
 	return v
 }

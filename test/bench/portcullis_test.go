@@ -1,0 +1,114 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bench_test
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/utils/clock"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect"
+	"github.com/portcullis-dev/portcullis/pkg/admission/plugin"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+)
+
+const (
+	policyKind  = "ValidatingAdmissionPolicy"
+	bindingKind = "ValidatingAdmissionPolicyBinding"
+)
+
+// portcullis is our engine, put together as the server does it.
+type portcullis struct {
+	policies   *catalog.Catalog
+	registered *plugin.Registered
+	view       cluster.View
+	object     *unstructured.Unstructured
+	compiling  time.Duration // CPU time
+	heap       uint64
+}
+
+func startPortcullis(t testing.TB, w workload) *portcullis {
+	t.Helper()
+	view, err := offline.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dialects := dialect.All()
+	p := &portcullis{policies: catalog.New(dialects), view: view, object: deployment(t)}
+	if p.registered, err = plugin.NewRegistered(dialects, chain.New(p.policies.Current, clock.RealClock{}), nil); err != nil {
+		t.Fatal(err)
+	}
+	changes := w.changes()
+	before, begin := heap(), cpu(t)
+	if err := p.policies.Apply(t.Context(), changes); err != nil {
+		t.Fatal(err)
+	}
+	p.compiling = cpu(t) - begin
+	p.heap = heap() - before
+	if v := p.verdict(t, p.object); !v.Allowed || len(v.Evaluations) != 3*w.matching()*w.bindings {
+		t.Fatalf("portcullis denies what all policies allow: %+v", v)
+	}
+	forbidden := p.object.DeepCopy()
+	forbidden.SetLabels(map[string]string{"forbidden-0": "yes"})
+	if p.verdict(t, forbidden).Allowed {
+		t.Fatal("portcullis allows what the first policy denies")
+	}
+	return p
+}
+
+// changes are all objects of a workload, as written.
+func (w workload) changes() []catalog.Change {
+	var changes []catalog.Change
+	for i := range w.policies {
+		stored := w.policy(i)
+		changes = append(changes, catalog.Change{
+			ID:     policy.ID{Kind: policyKind, Name: stored.Name},
+			Object: &policyapi.ValidatingAdmissionPolicy{ObjectMeta: stored.ObjectMeta, Spec: stored.Spec},
+		})
+		for j := range w.bindings {
+			stored := w.binding(j, i)
+			changes = append(changes, catalog.Change{
+				ID:     policy.ID{Kind: bindingKind, Name: stored.Name},
+				Object: &policyapi.ValidatingAdmissionPolicyBinding{ObjectMeta: stored.ObjectMeta, Spec: stored.Spec},
+			})
+		}
+	}
+	return changes
+}
+
+func (p *portcullis) verdict(t testing.TB, object *unstructured.Unstructured) verdict.Verdict {
+	req := request.New(request.Fields{
+		UID:       "4711",
+		Kind:      schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
+		Resource:  schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		Name:      object.GetName(),
+		Namespace: metav1.NamespaceDefault,
+		Operation: admission.Create,
+		User:      client(),
+		Object:    object,
+	})
+	v, err := p.registered.Run(t.Context(), req, p.view)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func (p *portcullis) judge(t testing.TB) {
+	if !p.verdict(t, p.object).Allowed {
+		t.Fatal("denied")
+	}
+}
