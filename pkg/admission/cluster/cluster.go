@@ -77,6 +77,13 @@ type View interface {
 	// has that version. It never modifies obj; what it returns may share values
 	// with obj. Not every pair of kinds can be converted.
 	Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error)
+	// Stored returns obj as an API server that has stored it returns it in a
+	// version of its kind: defaulted, and without what its
+	// CustomResourceDefinition does not know. Objects returns objects so. It is
+	// not for objects of requests, which the API server has completed as far as
+	// policies may see it. It never modifies obj; what it returns may be obj, or
+	// share values with it.
+	Stored(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error)
 	// Schema returns the schema of a kind that is served, with the schemas to
 	// which it refers in the place of the references. Where a kind is part of
 	// itself, the inner one is an object without fields. When there is none, the

@@ -20,6 +20,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/builtin"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/convert"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/workload"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
 
@@ -84,6 +85,11 @@ func (*bare) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKind)
 		return converted, err
 	}
 	return nil, fmt.Errorf("unable to convert %v to %v: the object that the API server converted is needed", from, to)
+}
+
+// Stored sets the defaults of the kinds that run pods, and converts like Convert.
+func (b *bare) Stored(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	return b.Convert(workload.Default(obj), to)
 }
 
 func (*bare) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {

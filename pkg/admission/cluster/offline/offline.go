@@ -4,8 +4,9 @@
 // Package offline is a view of a cluster that consists of manifests: what a
 // kube-apiserver 1.36 serves by default, the namespaces that it makes itself,
 // and the given objects, or those of a directory, which it can follow. What users
-// may do follows from the RBAC objects among them. It does not ask a server, and
-// applies no defaults beyond those of package overlay.
+// may do follows from the RBAC objects among them. Custom resources have the
+// defaults of their definitions, the kinds that run pods those of kube-apiserver. It
+// does not ask a server, and validates nothing.
 package offline
 
 import (

@@ -23,7 +23,8 @@ import (
 // API server would add on their creation, as far as policies look at it: a
 // namespace, and for a Namespace its label, finalizer and phase. The kinds of
 // CustomResourceDefinitions among them are served; one of them replaces all
-// that base knows of the resource.
+// that base knows of the resource. Custom resources are defaulted and pruned when
+// they are first read, and where they cannot be that is an error then.
 //
 // The view owns the objects from now on; New itself does not modify them. Its
 // cost does not depend on the size of base. An error is of type Errors.
@@ -36,8 +37,8 @@ func New(base cluster.View, objects []*unstructured.Unstructured) (cluster.View,
 			base:       base,
 			definition: map[schema.GroupKind]*definition{},
 			namespaces: map[string]*corev1.Namespace{},
-			byKey:      make(map[key]*unstructured.Unstructured, len(objects)),
-			byKind:     map[schema.GroupKind][]*unstructured.Unstructured{},
+			byKey:      make(map[key]*held, len(objects)),
+			byKind:     map[schema.GroupKind][]*held{},
 		},
 		index: make(map[key]int, len(objects)),
 	}
@@ -53,7 +54,7 @@ func New(base cluster.View, objects []*unstructured.Unstructured) (cluster.View,
 		return nil, b.errs
 	}
 	for kind, list := range b.byKind {
-		slices.SortFunc(list, compare)
+		slices.SortFunc(list, func(a, b *held) int { return compare(a.given, b.given) })
 		if kind.Group == rbacv1.GroupName {
 			b.rbac = rbac.New(b.view)
 		}
@@ -138,8 +139,9 @@ func (b *builder) add(i int, obj *unstructured.Unstructured) {
 		b.namespaces[namespace.Name] = namespace
 	}
 	b.index[k] = i
-	b.byKey[k] = obj
-	b.byKind[k.kind] = append(b.byKind[k.kind], obj)
+	one := &held{given: obj}
+	b.byKey[k] = one
+	b.byKind[k.kind] = append(b.byKind[k.kind], one)
 }
 
 // unknownKind says what to do about a kind that cannot be mapped.

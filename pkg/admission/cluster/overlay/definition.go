@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -19,6 +21,9 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
 )
 
+// webhookStrategy is the strategy of conversion by a webhook.
+const webhookStrategy = "Webhook"
+
 var (
 	definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 	scaleKind      = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kind: "Scale"}
@@ -29,6 +34,9 @@ var (
 type definition struct {
 	Spec   definitionSpec
 	source *unstructured.Unstructured
+	// structurals return the schemas of the versions, by which objects are pruned
+	// and defaulted, or nil. They are made once, when they are first asked for.
+	structurals map[string]func() (*structuralschema.Structural, error)
 }
 
 // definitionSpec is the part that says which resources there are.
@@ -44,6 +52,7 @@ type definitionSpec struct {
 	Conversion struct {
 		Strategy string `json:"strategy"`
 	} `json:"conversion"`
+	PreserveUnknownFields bool `json:"preserveUnknownFields"`
 }
 
 type definitionVersion struct {
@@ -66,7 +75,15 @@ func newDefinition(obj *unstructured.Unstructured) (*definition, field.ErrorList
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &given); err != nil {
 		return nil, field.ErrorList{field.Invalid(field.NewPath("kind"), obj.GetKind(), "the object cannot be read as a CustomResourceDefinition: "+err.Error())}
 	}
-	d := &definition{Spec: given.Spec, source: obj}
+	d := &definition{Spec: given.Spec, source: obj, structurals: map[string]func() (*structuralschema.Structural, error){}}
+	for _, version := range d.Spec.Versions {
+		d.structurals[version.Name] = sync.OnceValues(func() (*structuralschema.Structural, error) {
+			if d.Spec.PreserveUnknownFields {
+				return nil, nil //nolint:nilnil // Objects are then left as they are.
+			}
+			return d.structural(version.Name)
+		})
+	}
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
 	need := func(at *field.Path, value, advice string) {
@@ -83,7 +100,7 @@ func newDefinition(obj *unstructured.Unstructured) (*definition, field.ErrorList
 	if scopes := []string{"Cluster", "Namespaced"}; !slices.Contains(scopes, d.Spec.Scope) {
 		errs = append(errs, field.NotSupported(spec.Child("scope"), d.Spec.Scope, scopes))
 	}
-	if strategies := []string{"None", "Webhook"}; d.Spec.Conversion.Strategy != "" && !slices.Contains(strategies, d.Spec.Conversion.Strategy) {
+	if strategies := []string{"None", webhookStrategy}; d.Spec.Conversion.Strategy != "" && !slices.Contains(strategies, d.Spec.Conversion.Strategy) {
 		errs = append(errs, field.NotSupported(spec.Child("conversion", "strategy"), d.Spec.Conversion.Strategy, strategies))
 	}
 	return d, append(errs, d.inspectVersions(spec.Child("versions"))...)
@@ -173,16 +190,48 @@ func (b *builder) conflicts(d *definition, owner map[schema.GroupKind]string) fi
 // k8s.io/apiextensions-apiserver/pkg/apiserver/conversion do for the strategy
 // None.
 func (d *definition) convert(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	from := obj.GroupVersionKind()
-	switch {
-	case to.GroupKind() != d.kind() || !d.has(from.Version) || !d.has(to.Version):
-		return nil, fmt.Errorf("unable to convert %v to %v: the CustomResourceDefinition of %s has no such versions", from, to, d.resource())
-	case d.Spec.Conversion.Strategy == "Webhook":
-		return nil, fmt.Errorf("unable to convert %v to %v: the conversion webhook is not called; the object that the API server converted is needed", from, to)
+	if err := d.convertible(obj.GroupVersionKind(), to); err != nil {
+		return nil, err
 	}
 	fields := maps.Clone(obj.Object)
 	fields["apiVersion"] = to.GroupVersion().String()
 	return &unstructured.Unstructured{Object: fields}, nil
+}
+
+// convertible returns why an object cannot be converted, or nil.
+func (d *definition) convertible(from, to schema.GroupVersionKind) error {
+	switch {
+	case to.GroupKind() != d.kind() || !d.has(from.Version) || !d.has(to.Version):
+		return fmt.Errorf("unable to convert %v to %v: the CustomResourceDefinition of %s has no such versions", from, to, d.resource())
+	case d.Spec.Conversion.Strategy == webhookStrategy:
+		return fmt.Errorf("unable to convert %v to %v: the conversion webhook is not called; the object that the API server converted is needed", from, to)
+	default:
+		return nil
+	}
+}
+
+// storage returns the version of storage. There is exactly one.
+func (d *definition) storage() string {
+	i := slices.IndexFunc(d.Spec.Versions, func(v definitionVersion) bool { return v.Storage })
+	return d.Spec.Versions[i].Name
+}
+
+// kindBelow returns the kind in which objects are taken from a view that serves
+// their kind in the versions of mappings: that of storage, in which this
+// definition would find them; or the one in which they are asked for.
+func (d *definition) kindBelow(asked schema.GroupVersionKind, mappings []*meta.RESTMapping) schema.GroupVersionKind {
+	serves := func(kind schema.GroupVersionKind) bool {
+		return slices.ContainsFunc(mappings, func(m *meta.RESTMapping) bool { return m.GroupVersionKind == kind })
+	}
+	stored := d.kind().WithVersion(d.storage())
+	switch {
+	case d.Spec.Conversion.Strategy != webhookStrategy && serves(stored):
+		return stored
+	case serves(asked):
+		return asked
+	default:
+		return mappings[0].GroupVersionKind
+	}
 }
 
 func (d *definition) has(version string) bool {

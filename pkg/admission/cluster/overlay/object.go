@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/builtin"
 )
 
 var (
@@ -112,6 +114,13 @@ func complete(obj *unstructured.Unstructured, mapping *meta.RESTMapping) *unstru
 		obj.SetNamespace(namespace)
 	}
 	obj = completeIdentity(obj)
+	if !builtin.Table().HasKind(mapping.GroupVersionKind.GroupKind()) && obj.GetGeneration() == 0 {
+		// As PrepareForCreate of the customResourceStrategy in
+		// k8s.io/apiextensions-apiserver/pkg/registry/customresource. A status is
+		// kept, whatever that does.
+		obj = editable(obj)
+		obj.SetGeneration(1)
+	}
 	switch mapping.GroupVersionKind {
 	case namespaceKind:
 		return completeNamespace(obj)

@@ -35,9 +35,9 @@ type view struct {
 	customs    *discovery.Table // the resources of the definitions laid over
 	definition map[schema.GroupKind]*definition
 	namespaces map[string]*corev1.Namespace
-	byKey      map[key]*unstructured.Unstructured
-	byKind     map[schema.GroupKind][]*unstructured.Unstructured // ordered as Objects returns them
-	rbac       *rbac.Evaluator                                   // nil when the authorizer is that of base
+	byKey      map[key]*held
+	byKind     map[schema.GroupKind][]*held // ordered as Objects returns them
+	rbac       *rbac.Evaluator              // nil when the authorizer is that of base
 }
 
 var _ cluster.View = (*view)(nil)
@@ -90,6 +90,14 @@ func (v *view) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKin
 	return v.base.Convert(obj, to)
 }
 
+// Stored makes the object each time; Objects makes those of this layer once.
+func (v *view) Stored(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
+	if definition, found := v.definition[obj.GroupVersionKind().GroupKind()]; found {
+		return definition.stored(obj, to)
+	}
+	return v.base.Stored(obj, to)
+}
+
 // Schema makes the schema of a CustomResourceDefinition of this layer each time:
 // it may be large, and few are ever asked for.
 func (v *view) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {
@@ -126,28 +134,39 @@ func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*uns
 // own returns the selected objects of this layer.
 func (v *view) own(selection cluster.Selection) ([]*unstructured.Unstructured, error) {
 	kind := selection.Kind.GroupKind()
-	var found []*unstructured.Unstructured
+	var objects []*unstructured.Unstructured
+	take := func(one *held) error {
+		obj, err := one.in(selection.Kind, v)
+		if err != nil {
+			return fmt.Errorf("%s: %w", describe(keyOf(one.given)), err)
+		}
+		objects = append(objects, obj)
+		return nil
+	}
 	switch {
 	case selection.Name != "":
-		if obj, ok := v.byKey[key{kind, selection.Namespace, selection.Name}]; ok {
-			found = append(found, obj)
+		if one, found := v.byKey[key{kind, selection.Namespace, selection.Name}]; found {
+			return objects, take(one)
 		}
 	case selection.Selector != nil:
-		for _, obj := range v.byKind[kind] {
-			if (selection.Namespace == "" || selection.Namespace == obj.GetNamespace()) &&
-				selection.Selector.Matches(labels.Set(obj.GetLabels())) {
-				found = append(found, obj)
+		for _, one := range v.byKind[kind] {
+			if (selection.Namespace == "" || selection.Namespace == one.given.GetNamespace()) &&
+				selection.Selector.Matches(labels.Set(one.given.GetLabels())) {
+				if err := take(one); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
-	return v.convertAll(found, selection.Kind)
+	return objects, nil
 }
 
 // below returns the selected objects of the base that this layer does not
 // replace.
 func (v *view) below(ctx context.Context, selection cluster.Selection, scope meta.RESTScope) ([]*unstructured.Unstructured, error) {
 	asked := selection
-	if v.customs.HasKind(selection.Kind.GroupKind()) {
+	definition, redefined := v.definition[selection.Kind.GroupKind()]
+	if redefined {
 		// The base may have the kind in other versions, or not at all.
 		mappings, err := v.base.Mapper().RESTMappings(selection.Kind.GroupKind())
 		if meta.IsNoMatchError(err) {
@@ -159,12 +178,7 @@ func (v *view) below(ctx context.Context, selection cluster.Selection, scope met
 		if mappings[0].Scope.Name() != scope.Name() {
 			return nil, nil
 		}
-		asked.Kind = mappings[0].GroupVersionKind
-		for _, mapping := range mappings {
-			if mapping.GroupVersionKind == selection.Kind {
-				asked.Kind = selection.Kind
-			}
-		}
+		asked.Kind = definition.kindBelow(selection.Kind, mappings)
 	}
 	found, err := v.base.Objects(ctx, asked)
 	if err != nil {
@@ -176,26 +190,16 @@ func (v *view) below(ctx context.Context, selection cluster.Selection, scope met
 			return replaced
 		})
 	}
-	return v.convertAll(found, selection.Kind)
-}
-
-// convertAll converts objects that need it. It does not modify the given slice.
-func (v *view) convertAll(objects []*unstructured.Unstructured, to schema.GroupVersionKind) ([]*unstructured.Unstructured, error) {
-	converted := objects
-	for i, obj := range objects {
-		got, err := v.Convert(obj, to)
-		if err != nil {
+	if !redefined {
+		return found, nil
+	}
+	objects := make([]*unstructured.Unstructured, len(found))
+	for i, obj := range found {
+		if objects[i], err = definition.stored(obj, selection.Kind); err != nil {
 			return nil, fmt.Errorf("%s: %w", describe(keyOf(obj)), err)
 		}
-		if got == obj {
-			continue
-		}
-		if &converted[0] == &objects[0] {
-			converted = slices.Clone(objects)
-		}
-		converted[i] = got
 	}
-	return converted, nil
+	return objects, nil
 }
 
 func compare(a, b *unstructured.Unstructured) int {

@@ -36,7 +36,7 @@ const (
 func (d *definition) schemaOf(version string) (*spec.Schema, error) {
 	structural, err := d.structural(version)
 	if err != nil {
-		return nil, fmt.Errorf("CustomResourceDefinition %s: version %s: the schema cannot be used: %w", d.resource(), version, err)
+		return nil, d.unusable(version, err)
 	}
 	if structural == nil {
 		return &spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"object"}}}, nil
@@ -53,6 +53,11 @@ func (d *definition) schemaOf(version string) (*spec.Schema, error) {
 	}
 	e.add(published)
 	return published, nil
+}
+
+// unusable says that the schema of a version cannot be used.
+func (d *definition) unusable(version string, err error) error {
+	return fmt.Errorf("CustomResourceDefinition %s: version %s: the schema cannot be used: %w", d.resource(), version, err)
 }
 
 // structural returns the schema of a version, or nil when there is none that
