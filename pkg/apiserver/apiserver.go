@@ -50,7 +50,11 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (c *completedConfig) storage() (map[string]rest.Storage, error) {
-	storage, err := stored.NewStorage(c.scheme, c.generic.RESTOptionsGetter, stored.Kinds())
+	kinds := stored.Kinds()
+	for i := range kinds {
+		kinds[i].Warnings = c.extra.Warnings[kinds[i].Resource]
+	}
+	storage, err := stored.NewStorage(c.scheme, c.generic.RESTOptionsGetter, kinds)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"context"
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,6 +46,9 @@ type ExtraConfig struct {
 	// Virtual holds the resources of the API group that are answered and stored
 	// nowhere, by resource name.
 	Virtual map[string]rest.Storage
+	// Warnings tell writers of the stored kinds, by resource name, what is not wrong
+	// enough to refuse; see stored.Kind.
+	Warnings map[string]func(ctx context.Context, obj runtime.Object) []string
 	// Handlers answer paths outside the API group, behind the authentication,
 	// authorization and limits of the server, in place of what the generic server
 	// has there. A path that ends in a slash stands for everything under it.

@@ -26,6 +26,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/metrics"
+	"github.com/portcullis-dev/portcullis/pkg/controller/typecheck"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
@@ -36,6 +37,9 @@ const ReviewPath = "/admission/v1/validate"
 
 // previewResource is the resource of the preview door.
 const previewResource = "admissionpreviews"
+
+// policiesResource is the resource of the policies whose types are checked.
+const policiesResource = "validatingadmissionpolicies"
 
 // metricsPath is where the generic server has metrics, too.
 const metricsPath = "/metrics"
@@ -81,7 +85,7 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 	c.hurryQuestions()
 	c.Extra.Handlers = with(c.Extra.Handlers, ReviewPath, http.Handler(admissionreview.NewHandler(observed.TimeReviews(judge), objects.View)))
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
-	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies))
+	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies, c.addTypeChecks(policies, objects)))
 	c.Extra.Hooks = with(c.Extra.Hooks, objectsHook, followObjects(objects))
 	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", func(*http.Request) error { return follower.Ready() }))
 	return nil
@@ -118,6 +122,17 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 	policies.Watch(observed.Changed)
 	c.Extra.Handlers = with(c.Extra.Handlers, metricsPath, observed.Handler())
 	return observed, nil
+}
+
+// addTypeChecks tells writers of policies what does not fit the types of the
+// cluster, and returns what tells it in the status of the policies, also when a
+// CustomResourceDefinition has changed.
+func (c *Config) addTypeChecks(policies *catalog.Catalog, objects *offline.Directory) *typecheck.Controller {
+	types := newTypes(objects.View)
+	c.Extra.Warnings = with(c.Extra.Warnings, policiesResource, stored.Warnings(types.warnings))
+	controller := typecheck.New(policies, types.check)
+	objects.WatchDefinitions(func([]string) { controller.TypesChanged() })
+	return controller
 }
 
 // hurryQuestions bounds the time that callers may take to send a review or a

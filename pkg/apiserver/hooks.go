@@ -12,11 +12,12 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/controller/policystatus"
+	"github.com/portcullis-dev/portcullis/pkg/controller/typecheck"
 	"github.com/portcullis-dev/portcullis/pkg/generated/clientset/versioned"
 )
 
-// ConditionsHook writes the conditions of stored policies. A server without it
-// judges all the same.
+// ConditionsHook writes the conditions of stored policies, and what was found in
+// their types. A server without it judges all the same.
 const ConditionsHook = "portcullis-policy-conditions"
 
 // The other hooks of the engine.
@@ -42,14 +43,16 @@ func followObjects(objects *offline.Directory) genericapiserver.PostStartHookFun
 	}
 }
 
-// writeConditions writes what became of the policies into their conditions.
-func writeConditions(policies *catalog.Catalog) genericapiserver.PostStartHookFunc {
+// writeConditions writes what became of the policies, and what was found in their
+// types, into their status.
+func writeConditions(policies *catalog.Catalog, types *typecheck.Controller) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		client, err := versioned.NewForConfig(hook.LoopbackClientConfig)
 		if err != nil {
 			return fmt.Errorf("client of the own API: %w", err)
 		}
 		go policystatus.New(client.PolicyV1alpha1().ValidatingAdmissionPolicies(), policies).Run(hook)
+		go types.Run(hook, client.PolicyV1alpha1().ValidatingAdmissionPolicies())
 		return nil
 	}
 }

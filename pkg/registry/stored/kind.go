@@ -4,6 +4,7 @@
 package stored
 
 import (
+	"context"
 	"fmt"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -37,6 +38,10 @@ type Kind struct {
 	Validate             func(obj runtime.Object) field.ErrorList
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
+
+	// Warnings, which may be nil, returns what a writer should know of an object that
+	// is valid. It must be quick: the write waits for it.
+	Warnings func(ctx context.Context, obj runtime.Object) []string
 
 	// Columns and Cells are the table that kubectl get shows. Every row of Cells
 	// has one cell for each column.
@@ -108,6 +113,17 @@ func UpdateValidation[T runtime.Object](check func(obj, old T) field.ErrorList) 
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 		return check(typed, typedOld)
+	}
+}
+
+// Warnings makes a typed function of warnings one of the table.
+func Warnings[T runtime.Object](warn func(context.Context, T) []string) func(context.Context, runtime.Object) []string {
+	return func(ctx context.Context, obj runtime.Object) []string {
+		typed, err := as[T](obj)
+		if err != nil {
+			return nil // validation refuses it
+		}
+		return warn(ctx, typed)
 	}
 }
 

@@ -98,12 +98,18 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	return s.kind.ValidateUpdate(obj, old)
 }
 
-// WarningsOnCreate has none to give.
-func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+// WarningsOnCreate tells the writer what is not wrong enough to refuse.
+func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []string {
+	if s.kind.Warnings == nil {
+		return nil
+	}
+	return s.kind.Warnings(ctx, obj)
+}
 
-// WarningsOnUpdate has none to give.
-func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
-	return nil
+// WarningsOnUpdate tells the same as WarningsOnCreate, whatever has changed: a dry
+// run of what is stored already is a way to ask.
+func (s strategy) WarningsOnUpdate(ctx context.Context, obj, _ runtime.Object) []string {
+	return s.WarningsOnCreate(ctx, obj)
 }
 
 // GetResetFields names the fields that a write of the object does not own: the
@@ -142,6 +148,11 @@ func (s statusStrategy) ValidateUpdate(_ context.Context, obj, old runtime.Objec
 		return refuseDamage(damage)
 	}
 	return s.kind.ValidateStatusUpdate(obj, old)
+}
+
+// WarningsOnUpdate has none to give: they are about the spec.
+func (statusStrategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
+	return nil
 }
 
 // GetResetFields names the fields that a write of the status does not own.

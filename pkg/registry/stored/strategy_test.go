@@ -4,6 +4,8 @@
 package stored
 
 import (
+	"context"
+	"fmt"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -153,5 +155,34 @@ func TestWritesAreGuarded(t *testing.T) {
 	}
 	if (strategy{}).AllowUnconditionalUpdate(t.Context()) {
 		t.Error("an update needs no resourceVersion")
+	}
+}
+
+// TestWarnings: they are about the spec, and writes of the status have none.
+func TestWarnings(t *testing.T) {
+	kind := kindOf(t, policyWith(1, "", 0, ""))
+	silent := strategy{kind: kind}
+	kind.Warnings = Warnings(func(_ context.Context, p *policy.ValidatingAdmissionPolicy) []string {
+		return []string{"see " + p.Spec.Validations[0].Expression}
+	})
+	writes := strategy{kind: kind}
+	obj, old := policyWith(1, "new", 0, ""), policyWith(1, "old", 0, "")
+	tests := []struct {
+		name string
+		got  []string
+		want string
+	}{
+		{"create", writes.WarningsOnCreate(t.Context(), obj), "[see new]"},
+		{"update", writes.WarningsOnUpdate(t.Context(), obj, old), "[see new]"},
+		{"update of nothing", writes.WarningsOnUpdate(t.Context(), obj, obj), "[see new]"},
+		{"status", statusStrategy{writes}.WarningsOnUpdate(t.Context(), obj, old), "[]"},
+		{"a foreign object", writes.WarningsOnCreate(t.Context(), bindingWith(1, "p")), "[]"},
+		{"a kind without warnings", silent.WarningsOnCreate(t.Context(), obj), "[]"},
+		{"an update of a kind without warnings", silent.WarningsOnUpdate(t.Context(), obj, old), "[]"},
+	}
+	for _, test := range tests {
+		if got := fmt.Sprint(test.got); got != test.want {
+			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
+		}
 	}
 }
