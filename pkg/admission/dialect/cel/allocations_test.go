@@ -75,6 +75,10 @@ func compiled(t testing.TB, dialect *cel.Dialect, obj runtime.Object) *policy.Un
 	return unit
 }
 
+// maxAllocations is well above what a request needs that 10 policies match, and far
+// below what it needs when costs are counted or values made for each policy.
+const maxAllocations = 200
+
 // TestAllocationsDoNotGrow: what a request costs follows the policies that
 // match, not those that are installed.
 func TestAllocationsDoNotGrow(t *testing.T) {
@@ -97,6 +101,9 @@ func TestAllocationsDoNotGrow(t *testing.T) {
 	// detector above all; one allocation a policy would be 990 more.
 	if math.Abs(many-few) > few/100 {
 		t.Errorf("%.0f allocations with 10 installed and %.0f with 1,000, want the same", few, many)
+	}
+	if few > maxAllocations {
+		t.Errorf("%.0f allocations, want no more than %d", few, maxAllocations)
 	}
 }
 

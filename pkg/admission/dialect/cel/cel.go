@@ -2,14 +2,20 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cel is the dialect of ValidatingAdmissionPolicy and
-// ValidatingAdmissionPolicyBinding: CEL expressions, compiled and evaluated by
-// the exported parts of k8s.io/apiserver, so that what they mean is what they
-// mean in kube-apiserver. Where an explanation is asked for, a tracer evaluates
-// the same expressions once more, to see what their parts were; it has no part in
-// what is found.
+// ValidatingAdmissionPolicyBinding: CEL expressions that mean what they mean in
+// kube-apiserver, to the letter of their errors. They are checked in upstream's
+// environments and run by cel-go.
 //
-// It does not apply failurePolicy or validationActions, and it does not check
-// what is written: pkg/apis/policy/validation does.
+// What is around that is made anew, for speed: an environment serves all policies
+// and not one (workspace), an expression is compiled once (expressions), what it sees
+// is made once for a request (shared, frame), and what it costs is only counted where
+// a limit could be reached (fit). Where that is so, the programs are upstream's own.
+//
+// Where an explanation is asked for, a tracer evaluates the same expressions once
+// more, to see what their parts were; it has no part in what is found.
+//
+// The package does not apply failurePolicy or validationActions, and it does not
+// check what is written: pkg/apis/policy/validation does.
 package cel
 
 import (

@@ -6,35 +6,40 @@ package cel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
+	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
 
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/expressions"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/bound"
 )
 
-// metricName stands for all policies in upstream's metrics of match conditions:
-// with names of their own, each candidate of a preview would leave a series.
-const metricName = "all"
-
-// compiler turns the expressions of a policy into a program.
+// compiler turns the expressions of a policy into a program. It is safe for
+// concurrent use.
 type compiler struct {
-	// environment is shared by all policies and built on first use.
-	environment func() *environment.EnvSet
+	base        func() *cel.Env
+	planner     func() (*planner, error)
+	workspaces  workspaces
+	expressions *expressions
 	tracing     *tracing
 }
 
 func newCompiler() *compiler {
-	base := sync.OnceValue(func() *environment.EnvSet {
-		return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	base := sync.OnceValue(func() *cel.Env {
+		return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	})
-	return &compiler{environment: base, tracing: newTracing(base)}
+	c := &compiler{
+		base:        base,
+		planner:     sync.OnceValues(func() (*planner, error) { return newPlanner(base()) }),
+		workspaces:  workspaces{base: base},
+		expressions: newExpressions(),
+	}
+	c.tracing = newTracing(c)
+	return c
 }
 
 // compile returns a program for spec and the faults of its expressions. The
@@ -44,139 +49,139 @@ func newCompiler() *compiler {
 // whole or panics judges nothing: each request that it matches is an error. Nor
 // does one with variables that must not be evaluated.
 func (c *compiler) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (p *program, errs field.ErrorList) {
+	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject"), tracing: c.tracing}
 	defer func() {
 		if cause := recover(); cause != nil {
-			err := errors.New("compiling the policy panicked")
-			p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
-			errs = field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
+			p.failure = errors.New("compiling the policy panicked")
+			errs = field.ErrorList{field.InternalError(field.NewPath("spec"), p.failure)}
 		}
 		p.faulty = len(errs) > 0
 	}()
-	p = &program{spec: spec, needsNamespace: mentions(spec, "namespaceObject"), tracing: c.tracing}
-	composed, err := plugincel.NewCompositedCompiler(c.environment())
+	planner, err := c.planner()
 	if err != nil {
-		p.validator = validating.NewValidator(nil, nil, nil, nil, nil, err)
+		p.failure = err
 		return p, field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
 	s := &compilation{
-		compiler: composed,
-		judging:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true},
-		telling:  plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil},
+		compiler: c, planner: planner, workspace: c.workspaces.take(), program: p,
+		judging: declarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true},
+		telling: declarations{HasParams: spec.ParamKind != nil},
 	}
-	if len(spec.Variables) > 0 {
-		p.unusable = s.variables(spec.Variables, c.environment().StoredExpressionsEnv())
-		if p.variables, err = composed.Env(environment.StoredExpressions); err != nil {
-			s.errs = append(s.errs, field.InternalError(field.NewPath("spec", "variables"), err))
-		}
+	s.policy()
+	c.workspaces.put(s.workspace) // not after a panic
+	if s.failure != nil {
+		p.failure = s.failure
+		return p, field.ErrorList{field.InternalError(field.NewPath("spec"), s.failure)}
 	}
-	// A matcher and a validator without a failure policy fail closed; Fold
-	// applies that of the policy.
-	if conditions := s.matchConditions(spec.MatchConditions); conditions != nil {
-		p.conditions = matchconditions.NewMatcher(conditions, nil, "policy", "validate", metricName)
-	}
-	p.validator = validating.NewValidator(s.validations(spec.Validations), nil,
-		s.auditAnnotations(spec.AuditAnnotations), s.messages(spec.Validations), nil, nil)
 	return p, s.errs
 }
 
 // compilation compiles the expressions of one policy and collects their faults.
 type compilation struct {
-	compiler *plugincel.CompositedCompiler
-	judging  plugincel.OptionalVariableDeclarations
-	telling  plugincel.OptionalVariableDeclarations
-	errs     field.ErrorList
+	compiler  *compiler
+	planner   *planner
+	workspace *workspace
+	program   *program
+	judging   declarations
+	telling   declarations
+
+	costs   map[string]*bound.Expression // of variables; nil when they are not known
+	errs    field.ErrorList
+	failure error // of the policy as a whole
 }
 
-func (s *compilation) condition(accessors []plugincel.ExpressionAccessor, declared plugincel.OptionalVariableDeclarations, path func(i int) *field.Path) plugincel.ConditionEvaluator {
-	evaluator := s.compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
-	if len(evaluator.CompilationErrors()) == 0 {
-		return evaluator
+func (s *compilation) policy() {
+	spec, p := s.program.spec, s.program
+	s.variables(spec.Variables)
+	boolean, text := []*cel.Type{cel.BoolType}, []*cel.Type{cel.StringType}
+	p.conditions = make([]clause, len(spec.MatchConditions))
+	for i := range p.conditions {
+		p.conditions[i] = s.clause(spec.MatchConditions[i].Expression, s.judging, boolean, place{"matchConditions", i, "expression"})
 	}
-	for i, accessor := range accessors { // once more, to learn which ones
-		if accessor == nil {
-			continue
-		}
-		result := s.compiler.CompileCELExpression(accessor, declared, environment.StoredExpressions)
-		if result.Error != nil {
-			s.errs = append(s.errs, field.Invalid(path(i), accessor.GetExpression(), result.Error.Detail))
+	p.validations, p.rules = make([]clause, len(spec.Validations)), make([]string, len(spec.Validations))
+	for i := range p.validations {
+		p.rules[i] = fmt.Sprintf("validations[%d]", i)
+		p.validations[i] = s.clause(spec.Validations[i].Expression, s.judging, boolean, place{"validations", i, "expression"})
+	}
+	p.annotations = make([]clause, len(spec.AuditAnnotations))
+	for i := range p.annotations {
+		p.annotations[i] = s.clause(spec.AuditAnnotations[i].ValueExpression, s.judging, []*cel.Type{cel.StringType, cel.NullType}, place{"auditAnnotations", i, "valueExpression"})
+	}
+	p.messages = make([]clause, len(spec.Validations))
+	for i := range p.messages {
+		if source := spec.Validations[i].MessageExpression; source != "" {
+			p.messages[i] = s.clause(source, s.telling, text, place{"validations", i, "messageExpression"})
 		}
 	}
-	return evaluator
 }
 
-// variables returns an error when some must not be evaluated. One that does not
-// compile is none of them: upstream does not evaluate it, and nothing of a policy
-// with faults is traced.
-func (s *compilation) variables(variables []admissionregistrationv1.Variable, parsing *cel.Env) error {
-	faulty := make([]bool, len(variables))
-	path := func(i int) *field.Path { return field.NewPath("spec", "variables").Index(i).Child("expression") }
-	for i := range variables {
-		variable := &validating.Variable{Name: variables[i].Name, Expression: variables[i].Expression}
-		result := s.compiler.CompileAndStoreVariable(variable, s.judging, environment.StoredExpressions)
-		if result.Error != nil {
-			faulty[i] = true
-			s.errs = append(s.errs, field.Invalid(path(i), variable.Expression, result.Error.Detail))
-		}
-	}
-	faults := expressions.CheckVariables(parsing, variables, func(i int) bool { return faulty[i] })
-	if len(faults) == 0 {
-		return nil
-	}
-	for _, fault := range faults {
-		s.errs = append(s.errs, field.Invalid(path(fault.Index), variables[fault.Index].Expression, fault.Detail))
-	}
-	return fmt.Errorf("failed to configure policy: %s: %s", path(faults[0].Index), faults[0].Detail)
+// place is that of an expression in its policy.
+type place struct {
+	list  string
+	index int
+	name  string
 }
 
-func (s *compilation) matchConditions(conditions []admissionregistrationv1.MatchCondition) plugincel.ConditionEvaluator {
-	if len(conditions) == 0 {
-		return nil
+func (p place) path() *field.Path { return field.NewPath("spec", p.list).Index(p.index).Child(p.name) }
+
+// clause compiles an expression of the policy.
+func (s *compilation) clause(source string, declared declarations, returns []*cel.Type, at place) clause {
+	compiled, fault := s.expression(source, declared, returns)
+	if fault != nil {
+		s.errs = append(s.errs, field.Invalid(at.path(), source, fault.Detail))
+		return clause{source: source, fault: fault}
 	}
-	accessors := make([]plugincel.ExpressionAccessor, len(conditions))
-	for i := range conditions {
-		condition := matchconditions.MatchCondition(conditions[i])
-		accessors[i] = &condition
-	}
-	return s.condition(accessors, s.judging, func(i int) *field.Path {
-		return field.NewPath("spec", "matchConditions").Index(i).Child("expression")
-	})
+	return clause{source: source, expression: compiled, cost: s.cost(compiled)}
 }
 
-func (s *compilation) validations(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
-	accessors := make([]plugincel.ExpressionAccessor, len(validations))
-	for i := range validations {
-		accessors[i] = &validating.ValidationCondition{
-			Expression: validations[i].Expression,
-			Message:    validations[i].Message,
-			Reason:     validations[i].Reason,
-		}
+// cost returns nil when nothing is known.
+func (s *compilation) cost(e *expression) *bound.Expression {
+	switch {
+	case e.uses&readsVariables == 0:
+		return e.cost
+	case s.costs != nil:
+		return bound.Analyze(e.checked, s.costs)
 	}
-	return s.condition(accessors, s.judging, func(i int) *field.Path {
-		return field.NewPath("spec", "validations").Index(i).Child("expression")
-	})
+	return nil
 }
 
-func (s *compilation) messages(validations []admissionregistrationv1.Validation) plugincel.ConditionEvaluator {
-	accessors := make([]plugincel.ExpressionAccessor, len(validations))
-	for i := range validations {
-		if expression := validations[i].MessageExpression; expression != "" {
-			accessors[i] = &validating.MessageExpressionCondition{MessageExpression: expression}
+// expression follows CompileCELExpression of
+// k8s.io/apiserver/pkg/admission/plugin/cel in what it refuses and how.
+func (s *compilation) expression(source string, declared declarations, returns []*cel.Type) (*expression, *apiservercel.Error) {
+	key := expressionKey{source: source, declared: declared, sees: s.workspace.sees(source)}
+	e := s.compiler.expressions.find(key)
+	known := e != nil
+	if !known {
+		env, err := s.workspace.environment(declared)
+		if err != nil {
+			s.failure = err
+			return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: fmt.Sprintf("unexpected error loading CEL environment: %v", err)}
 		}
+		checked, issues := env.Compile(source)
+		if issues != nil {
+			return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: "compilation failed: " + issues.String(), Cause: apiservercel.NewCompilationError(issues)}
+		}
+		e = &expression{source: source, checked: checked.NativeRep(), output: checked.OutputType(), planner: s.planner}
 	}
-	return s.condition(accessors, s.telling, func(i int) *field.Path {
-		return field.NewPath("spec", "validations").Index(i).Child("messageExpression")
-	})
+	if !slices.ContainsFunc(returns, func(t *cel.Type) bool { return e.output.IsExactType(t) || cel.AnyType.IsExactType(t) }) {
+		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInvalid, Detail: wrongType(returns, e.output)}
+	}
+	if known {
+		return e, nil
+	}
+	var err error
+	if e.lean, err = s.planner.lean(e.checked); err != nil {
+		return nil, &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: "program instantiation failed: " + err.Error()}
+	}
+	if e.uses = usesOf(e.checked); e.uses&readsVariables == 0 {
+		e.cost = bound.Analyze(e.checked, nil)
+	}
+	return s.compiler.expressions.add(key, e), nil
 }
 
-func (s *compilation) auditAnnotations(annotations []admissionregistrationv1.AuditAnnotation) plugincel.ConditionEvaluator {
-	accessors := make([]plugincel.ExpressionAccessor, len(annotations))
-	for i := range annotations {
-		accessors[i] = &validating.AuditAnnotationCondition{
-			Key:             annotations[i].Key,
-			ValueExpression: annotations[i].ValueExpression,
-		}
+func wrongType(want []*cel.Type, got *cel.Type) string {
+	if len(want) == 1 {
+		return fmt.Sprintf("must evaluate to %v but got %v", want[0].String(), got.String())
 	}
-	return s.condition(accessors, s.judging, func(i int) *field.Path {
-		return field.NewPath("spec", "auditAnnotations").Index(i).Child("valueExpression")
-	})
+	return fmt.Sprintf("must evaluate to one of %v but got %v", want, got.String())
 }

@@ -141,7 +141,7 @@ func (e *explanation) rule(ctx context.Context, r rule) (trace verdict.Trace) {
 func (e *explanation) trace(ctx context.Context, source string) (plain, seeing *run) {
 	expression := e.tracer.expressions[source]
 	left := e.purse.left()
-	if left == 0 || expression == nil || ctx.Err() != nil || !expression.compile(e.tracer.env) {
+	if left == 0 || expression == nil || ctx.Err() != nil || !expression.compile() {
 		return nil, nil
 	}
 	plain = e.evaluate(ctx, expression, left, false)

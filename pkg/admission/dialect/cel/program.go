@@ -6,19 +6,12 @@ package cel
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 
-	"github.com/google/cel-go/cel"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
-	"k8s.io/apiserver/pkg/admission/plugin/webhook/matchconditions"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
@@ -27,19 +20,24 @@ import (
 
 var _ policy.Program = (*program)(nil)
 
-// program judges requests with the expressions of one policy.
+// program judges requests with the expressions of one policy. It is immutable but
+// for what it remembers, and safe for concurrent use.
 type program struct {
 	spec           *admissionregistrationv1.ValidatingAdmissionPolicySpec
-	conditions     matchconditions.Matcher // nil when there are none
-	validator      validating.Validator
+	variables      definitions
+	conditions     []clause
+	validations    []clause
+	messages       []clause // of the validations, in their order
+	annotations    []clause
+	rules          []string // the names of the validations in findings
 	needsNamespace bool
+	// failure, when not nil, is why the policy could not be compiled at all.
+	failure error
 	// unusable, when not nil, is why nothing of the policy may be evaluated.
 	unusable error
 
+	fits    fits
 	tracing *tracing
-	// variables is the environment in which the variables of the policy are
-	// declared, or nil when it has none. Its evaluators hold it anyway.
-	variables *cel.Env
 	// faulty says that it did not compile without faults: nothing of it is traced.
 	faulty bool
 	// explained says that a request has been explained with it.
@@ -56,7 +54,11 @@ func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 	if p.unusable != nil {
 		return []verdict.Finding{{Kind: verdict.Misconfigured, Message: p.unusable.Error()}}
 	}
-	attributes, err := versionedAttributes(in)
+	shared, err := sharedOf(in.Request)
+	if err != nil {
+		return misconfigured(err)
+	}
+	version, err := shared.version(in)
 	if err != nil {
 		return misconfigured(fmt.Errorf("failed to convert object version: %w", err))
 	}
@@ -64,39 +66,56 @@ func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 	if err != nil {
 		return misconfigured(err)
 	}
-	var param runtime.Object
+	param := shared.param(in.Param)
+	frame := version.take(in.Matched.Resource)
+	sizes := frame.sizes.Max(param.sizes)
+	if namespace != nil {
+		sizes = sizes.Max(shared.namespaceSizes(namespace))
+	}
+	e := frame.evaluate(ctx, p, namespace, param, in.View.Authorizer())
+	g := &given{in: in, resource: in.Matched.Resource, attributes: version.attributes, namespace: namespace, authorizer: e.authorizer}
 	if in.Param != nil {
-		param = in.Param
+		g.param = in.Param
 	}
-	authorizer := in.View.Authorizer()
-	if findings := p.unmatched(ctx, in, attributes, param, authorizer); findings != nil {
-		if in.Explain != nil { // upstream shows match conditions no Namespace, and the resource of the request
-			p.explainConditions(ctx, &given{in, attributes.GetResource(), attributes, param, nil, authorizer}, findings)
-		}
-		return findings
-	}
-	result := p.validator.Validate(ctx, in.Matched.Resource, attributes, param, namespace,
-		celconfig.RuntimeCELCostBudget, authorizer)
-	findings := p.findings(&result)
 	if in.Explain != nil {
-		p.explain(ctx, &given{in, in.Matched.Resource, attributes, param, namespace, authorizer}, &result, findings)
+		e.clock = p.tracing.clock
+	}
+	fit := p.fit(sizes)
+	e.brief = fit&brief != 0
+	findings := p.judge(ctx, e, fit, g)
+	version.put(frame) // not after a panic
+	return findings
+}
+
+// judge returns what is found, with traces where they are asked for.
+func (p *program) judge(ctx context.Context, e *evaluation, fit parts, g *given) []verdict.Finding {
+	explain := g.in.Explain != nil
+	if p.failure == nil {
+		if findings := p.unmatchedFindings(ctx, e, fit, explain); findings != nil {
+			if explain { // upstream shows match conditions no Namespace, and the resource of the request
+				g.resource, g.namespace = g.attributes.GetResource(), nil
+				p.explainConditions(ctx, g, findings)
+			}
+			return findings
+		}
+	}
+	result := p.validate(ctx, e, fit)
+	findings := p.findings(&result)
+	if explain {
+		p.explain(ctx, g, &result, findings)
 	}
 	return findings
 }
 
-// unmatched returns what keeps the match conditions from being true: one that is
-// false, whatever the others are, or else those that fail. It returns nil when
-// the policy is to judge.
-func (p *program) unmatched(ctx context.Context, in policy.Input, attributes *admission.VersionedAttributes, param runtime.Object, authorizer authorizer.UnconditionalAuthorizer) []verdict.Finding {
-	if p.conditions == nil {
-		return nil
-	}
-	result := p.conditions.Match(ctx, attributes, param, authorizer)
+// unmatchedFindings returns what keeps the match conditions from being true, or nil
+// when the policy is to judge.
+func (p *program) unmatchedFindings(ctx context.Context, e *evaluation, fit parts, asked bool) []verdict.Finding {
+	unmet, err := p.unmatched(ctx, e, !fit.has(conditions))
 	switch {
-	case result.Error != nil:
-		return []verdict.Finding{{Kind: verdict.Error, Rule: "matchConditions", Message: result.Error.Error()}}
-	case !result.Matches:
-		return []verdict.Finding{p.unmet(result.FailedConditionName, in.Explain != nil)}
+	case err != nil:
+		return []verdict.Finding{{Kind: verdict.Error, Rule: "matchConditions", Message: err.Error()}}
+	case unmet >= 0:
+		return []verdict.Finding{p.unmet(unmet, asked)}
 	}
 	return nil
 }
@@ -106,14 +125,11 @@ const maxQuoted = 256
 
 // unmet has a message only where someone asks: it decides nothing, and nothing
 // else shows it.
-func (p *program) unmet(name string, asked bool) verdict.Finding {
-	finding := verdict.Finding{Kind: verdict.NotMatched, Rule: "matchConditions"}
-	i := slices.IndexFunc(p.spec.MatchConditions, func(c admissionregistrationv1.MatchCondition) bool { return c.Name == name })
-	if i < 0 { // unreachable: the name is that of a condition
-		return finding
+func (p *program) unmet(i int, asked bool) verdict.Finding {
+	condition := &p.spec.MatchConditions[i]
+	finding := verdict.Finding{
+		Kind: verdict.NotMatched, Index: i, Rule: fmt.Sprintf("matchConditions[%d]", i), Expression: condition.Expression,
 	}
-	finding.Index, finding.Rule = i, fmt.Sprintf("matchConditions[%d]", i)
-	finding.Expression = p.spec.MatchConditions[i].Expression
 	if !asked {
 		return finding
 	}
@@ -121,7 +137,7 @@ func (p *program) unmet(name string, asked bool) verdict.Finding {
 	if len(quoted) > maxQuoted {
 		quoted = strings.ToValidUTF8(quoted[:maxQuoted], "") + "..."
 	}
-	finding.Message = fmt.Sprintf("%s %q is false: %s", finding.Rule, name, strings.Join(strings.Fields(quoted), " "))
+	finding.Message = fmt.Sprintf("%s %q is false: %s", finding.Rule, condition.Name, strings.Join(strings.Fields(quoted), " "))
 	return finding
 }
 
@@ -166,7 +182,7 @@ func (p *program) decision(i, of int, decision *validating.PolicyDecision) verdi
 	// An error of the whole policy comes alone, whatever the number of
 	// validations is.
 	if of == len(p.spec.Validations) {
-		finding.Rule = fmt.Sprintf("validations[%d]", i)
+		finding.Rule = p.rules[i]
 		finding.Expression = p.spec.Validations[i].Expression
 	}
 	return finding

@@ -110,11 +110,7 @@ func (w *purse) open(p *program) account {
 	if p.faulty || !ok || !w.take(cost) {
 		return account{}
 	}
-	made, err := p.tracing.tracer(p)
-	if err != nil {
-		return account{}
-	}
-	return account{tracer: made, cost: cost}
+	return account{tracer: p.tracing.tracer(p), cost: cost}
 }
 
 func (w *purse) take(cost uint64) bool {

@@ -172,7 +172,7 @@ func (r *run) expression(ctx context.Context, expression *traced) (ref.Val, erro
 	case ctx.Err() != nil || !r.seeing && r.charge() > r.limit:
 		r.cutShort = true
 		return nil, errCutShort
-	case !expression.compile(r.tracer.env):
+	case !expression.compile():
 		return nil, errNotCompiled
 	}
 	r.running[expression] = true

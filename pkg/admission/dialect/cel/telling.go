@@ -40,7 +40,7 @@ func (e *explanation) readsOf(ctx context.Context, source string) ([]path, bool)
 		return nil, false
 	}
 	expression := e.tracer.expressions[source]
-	if expression == nil || !expression.compile(e.tracer.env) {
+	if expression == nil || !expression.compile() {
 		return nil, false
 	}
 	return expression.reads, true

@@ -7,12 +7,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
-	apiservercel "k8s.io/apiserver/pkg/cel"
-	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/apiserver/pkg/cel/library"
+	celast "github.com/google/cel-go/common/ast"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 )
@@ -24,6 +19,7 @@ const maxTracers = 128
 
 // tracing makes tracers. It is safe for concurrent use.
 type tracing struct {
+	compiler *compiler
 	// clock measures what explanations take, nothing else; it is the real one
 	// unless a test sets another.
 	clock clock.PassiveClock
@@ -31,86 +27,38 @@ type tracing struct {
 	// (*tracer by *program). Candidates are compiled for one request: they push
 	// nothing out, and their tracers go with the request.
 	ready *lru.Cache
-	// bare are the environments of policies without variables.
-	bare, bareWithParams func() (*cel.Env, error)
 }
 
-func newTracing(base func() *environment.EnvSet) *tracing {
-	bare := func(params bool) func() (*cel.Env, error) {
-		return sync.OnceValues(func() (*cel.Env, error) { return declare(base().StoredExpressionsEnv(), params) })
-	}
-	return &tracing{
-		clock: clock.RealClock{}, ready: lru.New(maxTracers),
-		bare: bare(false), bareWithParams: bare(true),
-	}
+func newTracing(c *compiler) *tracing {
+	return &tracing{compiler: c, clock: clock.RealClock{}, ready: lru.New(maxTracers)}
 }
 
-// declare adds the variables that upstream declares for admission; see
-// createEnvForOpts in k8s.io/apiserver/pkg/admission/plugin/cel.
-func declare(base *cel.Env, params bool) (*cel.Env, error) {
-	request, namespace := plugincel.BuildRequestType(), plugincel.BuildNamespaceType()
-	provider := apiservercel.NewDeclTypeProvider(request, namespace)
-	provider.SetRecognizeKeywordAsFieldName(true)
-	options, err := provider.EnvOptions(base.CELTypeProvider())
-	if err != nil {
-		return nil, err
-	}
-	options = append(options,
-		cel.Variable(plugincel.ObjectVarName, cel.DynType),
-		cel.Variable(plugincel.OldObjectVarName, cel.DynType),
-		cel.Variable(plugincel.NamespaceVarName, namespace.CelType()),
-		cel.Variable(plugincel.RequestVarName, request.CelType()),
-		cel.Variable(plugincel.AuthorizerVarName, library.AuthorizerType),
-		cel.Variable(plugincel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
-	if params {
-		options = append(options, cel.Variable(plugincel.ParamsVarName, cel.DynType))
-	}
-	return base.Extend(options...)
-}
-
-// tracer returns that of a policy, for one request. It fails only where the
-// environment cannot be built.
-func (t *tracing) tracer(p *program) (*tracer, error) {
+// tracer returns that of a policy, for one request.
+func (t *tracing) tracer(p *program) *tracer {
 	if ready, ok := t.ready.Get(p); ok {
 		if ready, ok := ready.(*tracer); ok {
-			return ready, nil
+			return ready
 		}
 	}
-	env, err := t.environment(p)
-	if err != nil {
-		return nil, err
-	}
-	made := newTracer(env, p.spec)
+	made := newTracer(t.compiler, p)
 	if p.explained.Swap(true) {
 		t.ready.Add(p, made)
 	}
-	return made, nil
-}
-
-func (t *tracing) environment(p *program) (*cel.Env, error) {
-	params := p.spec.ParamKind != nil
-	switch {
-	case p.variables != nil:
-		return declare(p.variables, params)
-	case params:
-		return t.bareWithParams()
-	}
-	return t.bare()
+	return made
 }
 
 // tracer holds the expressions of one policy in a form that tells what their
 // parts were. It decides nothing: findings come from upstream's evaluators, which
 // do not keep what they see. It is safe for concurrent use.
 type tracer struct {
-	env         *cel.Env
-	expressions map[string]*traced // by their text: all are of one environment
+	expressions map[string]*traced // by their text: all see the same
 }
 
-func newTracer(env *cel.Env, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) *tracer {
-	t := &tracer{env: env, expressions: map[string]*traced{}}
-	for source := range expressionsOf(spec) {
+func newTracer(c *compiler, p *program) *tracer {
+	t := &tracer{expressions: map[string]*traced{}}
+	for source := range expressionsOf(p.spec) {
 		if t.expressions[source] == nil {
-			t.expressions[source] = &traced{source: source}
+			t.expressions[source] = &traced{source: source, compiler: c, program: p}
 		}
 	}
 	return t
@@ -118,7 +66,9 @@ func newTracer(env *cel.Env, spec *admissionregistrationv1.ValidatingAdmissionPo
 
 // traced is one expression, compiled when it is first explained.
 type traced struct {
-	source string
+	source   string
+	compiler *compiler
+	program  *program
 
 	once    sync.Once
 	plain   cel.Program // nil when it does not compile
@@ -129,26 +79,53 @@ type traced struct {
 }
 
 // compile returns false when the expression does not compile.
-func (e *traced) compile(env *cel.Env) bool {
+func (e *traced) compile() bool {
 	e.once.Do(func() {
-		checked, issues := env.Compile(e.source)
-		if issues.Err() != nil {
+		planner, err := e.compiler.planner()
+		if err != nil {
 			return
 		}
-		frequency := cel.InterruptCheckFrequency(celconfig.CheckFrequency)
-		plain, err := env.Program(checked, frequency)
+		checked := e.check()
+		if checked == nil {
+			return
+		}
+		plain, err := planner.tracked(checked)
 		if err != nil {
 			return
 		}
 		// A program that keeps what it sees does not count its cost, and so has no
 		// limit (cel-go v0.29): it takes two.
-		seeing, err := env.Program(checked, frequency, cel.EvalOptions(cel.OptTrackState))
+		seeing, err := planner.tracked(checked, cel.EvalOptions(cel.OptTrackState))
 		if err != nil {
 			return
 		}
-		e.leaves, e.tooLong = leavesOf(checked.NativeRep(), e.source)
-		e.reads = readsOf(checked.NativeRep().Expr())
+		e.leaves, e.tooLong = leavesOf(checked, e.source)
+		e.reads = readsOf(checked.Expr())
 		e.plain, e.seeing = plain, seeing
 	})
 	return e.plain != nil
+}
+
+// check returns nil when the expression does not compile with all variables of its
+// policy and an authorizer declared.
+func (e *traced) check() *celast.AST {
+	workspace := e.compiler.workspaces.take()
+	variables := e.program.variables.list
+	for i := range variables {
+		var output *cel.Type
+		if variables[i].expression != nil {
+			output = variables[i].output
+		}
+		workspace.define(variables[i].name, output)
+	}
+	env, err := workspace.environment(declarations{HasParams: e.program.spec.ParamKind != nil, HasAuthorizer: true})
+	if err != nil {
+		return nil
+	}
+	checked, issues := env.Compile(e.source)
+	e.compiler.workspaces.put(workspace) // not after a panic
+	if issues.Err() != nil {
+		return nil
+	}
+	return checked.NativeRep()
 }

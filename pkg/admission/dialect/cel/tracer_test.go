@@ -91,10 +91,7 @@ func upstreamCost(t *testing.T, spec *admissionregistrationv1.ValidatingAdmissio
 		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions)
 	}
 	evaluator := compiler.CompileCondition([]plugincel.ExpressionAccessor{&validating.ValidationCondition{Expression: spec.Validations[0].Expression}}, declared, environment.StoredExpressions)
-	attributes, err := versionedAttributes(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	attributes := attributesOf(t, in)
 	namespace, err := in.View.Namespace(t.Context(), in.Request.Namespace)
 	if err != nil {
 		t.Fatal(err)
@@ -123,13 +120,7 @@ func TestTracersAreBounded(t *testing.T) {
 		}
 		return programs
 	}
-	trace := func(p *program) *tracer {
-		made, err := compiler.tracing.tracer(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return made
-	}
+	trace := compiler.tracing.tracer
 	stored := policies(maxTracers + 1)
 	for _, p := range stored {
 		trace(p)

@@ -1,0 +1,91 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// TestInterruption: an evaluation stops when its time is over, and says so as
+// upstream does.
+func TestInterruption(t *testing.T) {
+	spec := specOf([][2]string{{"slow", "lists.range(1000).all(i, i >= 0)"}}, "lists.range(1000).all(i, i >= 0)")
+	spec.Validations = append(spec.Validations, admissionregistrationv1.Validation{Expression: "variables.slow"})
+	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "few", Expression: "lists.range(10).all(i, i >= 0)"}}
+	in := benchInput(t)()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fmt.Errorf("it is late"))
+	want := compileUpstream(t, spec).judge(ctx, in, attributesOf(t, in), nil)
+	if len(want.Result.Decisions) != 2 || want.Result.Decisions[0].Message != "expression 'lists.range(1000).all(i, i >= 0)' resulted in error: operation interrupted: it is late" {
+		t.Fatalf("upstream is not interrupted: %+v", want)
+	}
+	p := compileOne(t, newCompiler(), spec)
+	for way, fit := range map[string]parts{"counting": 0, "not counting": everything()} {
+		if diff := cmp.Diff(want, p.judgeWithin(ctx, t, in, fit), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-upstream +ours):\n%s", way, diff)
+		}
+	}
+}
+
+// TestConcurrentEvaluation judges one request by many at once.
+func TestConcurrentEvaluation(t *testing.T) {
+	spec := specOf([][2]string{{"names", "object.spec.template.spec.containers.map(c, c.name)"}, {"user", "request.name"}},
+		"variables.names.size() == 2 && variables.user == 'web' && request.dryRun == false && namespaceObject.metadata.labels.size() == 1")
+	spec.MatchConditions = []admissionregistrationv1.MatchCondition{{Name: "c", Expression: "request.resource.resource == 'deployments'"}}
+	p := compileOne(t, newCompiler(), spec)
+	input := benchInput(t)
+	for range 20 {
+		in := input()
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range 5 {
+					if got := p.Evaluate(t.Context(), in); len(got) != 1 || got[0].Kind != verdict.Pass {
+						t.Errorf("got %+v", got)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
+// TestFit: costs are counted where a limit may be reached, and nowhere else.
+func TestFit(t *testing.T) {
+	in := benchInput(t)()
+	everyone := "authorizer.path('/').check('get').allowed()"
+	tests := []struct {
+		name string
+		spec *admissionregistrationv1.ValidatingAdmissionPolicySpec
+		want parts
+	}{
+		{"usual", uniqueSpec(1), everything() | brief},
+		{"nothing", specOf(nil, "true"), everything() | brief},
+		{"an authorizer", specOf(nil, everyone), parts(0).with(conditions).with(annotations) | brief},
+		{"a variable with an authorizer", specOf([][2]string{{"a", everyone}}, "variables.a"), parts(0).with(conditions).with(annotations) | brief},
+		{"such a variable that nobody reads", specOf([][2]string{{"a", everyone}, {"b", "1"}}, "variables.b == 1"), everything() | brief},
+		{"above the limit of a call", specOf(nil, "lists.range(2000).all(i, lists.range(2000).all(j, i + j >= 0))"), parts(0).with(conditions).with(annotations) | brief},
+		{"a name that is defined twice", specOf([][2]string{{"a", "1"}, {"a", "2"}}, "variables.a == 2"), parts(0).with(conditions).with(annotations) | brief},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := compileOne(t, newCompiler(), test.spec)
+			sizes := p.sizesOf(t, in)
+			for range 2 { // once learnt, once known
+				if got := p.fit(sizes); got != test.want {
+					t.Errorf("fitting parts %b, want %b", got, test.want)
+				}
+			}
+		})
+	}
+}
