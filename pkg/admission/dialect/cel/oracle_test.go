@@ -195,7 +195,7 @@ func TestUpstream(t *testing.T) {
 	}
 	compiler := newCompiler()
 	outcomes := map[string]int{}
-	rounds := 500
+	rounds := 250
 	if testing.Short() {
 		rounds = 100
 	}
@@ -227,4 +227,9 @@ func TestUpstream(t *testing.T) {
 		}
 	}
 	t.Log(outcomes)
+	for _, kind := range []string{"condition error", "condition false", "out of budget", "error", "denied", "allowed"} {
+		if outcomes[kind] == 0 {
+			t.Errorf("none of the policies has led to %q", kind)
+		}
+	}
 }

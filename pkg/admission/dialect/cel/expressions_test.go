@@ -12,6 +12,13 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
+// len returns the number of expressions that are known.
+func (x *expressions) len() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.known)
+}
+
 func compileOne(t testing.TB, c *compiler, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) *program {
 	t.Helper()
 	p, errs := c.compile(spec)
