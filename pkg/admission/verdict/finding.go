@@ -39,6 +39,10 @@ const (
 	// NotMatched says that the policy, or its binding, is not about the
 	// request; Message is the first reason.
 	NotMatched
+	// Refused says that an audit annotation is of a type that cannot be shown. The
+	// request is denied, whatever failurePolicy and actions are: see Validate in
+	// k8s.io/apiserver/pkg/admission/plugin/policy/validating.
+	Refused
 )
 
 // Finding is what one rule of a policy says about one request. It is a

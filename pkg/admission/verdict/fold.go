@@ -78,6 +78,7 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 //	Fail           the binding's actions     the binding's actions
 //	Error          the binding's actions     nothing
 //	Misconfigured  deny                      nothing
+//	Refused        deny                      deny
 //	Annotation     audit annotation          audit annotation
 //	anything else  as Error                  as Error
 //
@@ -141,6 +142,8 @@ func (f *folder) outcome(step *Step) Outcome {
 		if step.OnError != Ignore {
 			f.deny(step)
 		}
+	case Refused:
+		f.deny(step)
 	case Error, Undecided, Annotation: // an Annotation is no evaluation
 		fallthrough
 	default: // a kind that this version does not know

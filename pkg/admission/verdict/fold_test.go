@@ -93,7 +93,14 @@ func TestFoldTruthTable(t *testing.T) {
 			row{Misconfigured, Ignore, actions, nothing(Failed)})
 	}
 
-	if want := len(all) * 3 * int(NotMatched+2); len(rows) != want { // Kind(99) is one more
+	// What cannot be shown denies whatever else there is.
+	for _, actions := range all {
+		for _, onError := range []FailurePolicy{FailClosed, Ignore, FailurePolicy(99)} {
+			rows = append(rows, row{Refused, onError, actions, effect{}})
+		}
+	}
+
+	if want := len(all) * 3 * int(Refused+2); len(rows) != want { // Kind(99) is one more
 		t.Errorf("the table has %d rows, want one for each of %d combinations", len(rows), want)
 	}
 	for _, r := range rows {

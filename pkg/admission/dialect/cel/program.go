@@ -102,7 +102,7 @@ func (p *program) judge(ctx context.Context, e *evaluation, fit parts, g *given)
 	result := p.validate(ctx, e, fit)
 	findings := p.findings(&result)
 	if explain {
-		p.explain(ctx, g, &result, findings)
+		p.explain(ctx, g, &result.ValidateResult, findings)
 	}
 	return findings
 }
@@ -158,13 +158,13 @@ func isNamespace(req *request.Request) bool {
 	return kind.Group == "" && kind.Version == "v1" && kind.Kind == "Namespace"
 }
 
-func (p *program) findings(result *validating.ValidateResult) []verdict.Finding {
+func (p *program) findings(result *result) []verdict.Finding {
 	findings := make([]verdict.Finding, 0, len(result.Decisions)+len(result.AuditAnnotations))
 	for i := range result.Decisions {
 		findings = append(findings, p.decision(i, len(result.Decisions), &result.Decisions[i]))
 	}
 	for i := range result.AuditAnnotations {
-		findings = p.appendAnnotation(findings, i, &result.AuditAnnotations[i])
+		findings = p.appendAnnotation(findings, i, result)
 	}
 	return findings
 }
@@ -188,7 +188,8 @@ func (p *program) decision(i, of int, decision *validating.PolicyDecision) verdi
 	return finding
 }
 
-func (p *program) appendAnnotation(findings []verdict.Finding, i int, annotation *validating.PolicyAuditAnnotation) []verdict.Finding {
+func (p *program) appendAnnotation(findings []verdict.Finding, i int, result *result) []verdict.Finding {
+	annotation := &result.AuditAnnotations[i]
 	finding := verdict.Finding{Index: i, Rule: fmt.Sprintf("auditAnnotations[%d]", i)}
 	if i < len(p.spec.AuditAnnotations) {
 		finding.Expression = p.spec.AuditAnnotations[i].ValueExpression
@@ -200,6 +201,9 @@ func (p *program) appendAnnotation(findings []verdict.Finding, i int, annotation
 		finding.Kind, finding.Key, finding.Value = verdict.Annotation, annotation.Key, annotation.Value
 	case validating.AuditAnnotationActionError:
 		finding.Kind, finding.Message = verdict.Misconfigured, annotation.Error
+		if result.refused&(1<<i) != 0 {
+			finding.Kind = verdict.Refused
+		}
 	default:
 		finding.Kind, finding.Message = verdict.Misconfigured, fmt.Sprintf("unsupported AuditAnnotation Action: %s", annotation.Action)
 	}

@@ -134,7 +134,7 @@ func (p *program) judgeWithin(ctx context.Context, t testing.TB, in policy.Input
 	case unmet >= 0:
 		return verdictOf{Unmet: p.spec.MatchConditions[unmet].Name}
 	}
-	return verdictOf{Result: p.validate(ctx, e, fit)}
+	return verdictOf{Result: p.validate(ctx, e, fit).ValidateResult}
 }
 
 // attributesOf returns a request as upstream takes it.

@@ -47,9 +47,17 @@ func (p *program) unmatched(ctx context.Context, e *evaluation, counting bool) (
 	return -1, utilerrors.NewAggregate(errs)
 }
 
+// result is that of upstream without a failurePolicy, which would change it.
+type result struct {
+	validating.ValidateResult
+	// refused has a bit for each audit annotation whose error no failurePolicy
+	// ignores. There are at most 20.
+	refused uint32
+}
+
 // validate evaluates what comes after the match conditions; see Validate in
 // k8s.io/apiserver/pkg/admission/plugin/policy/validating.
-func (p *program) validate(ctx context.Context, e *evaluation, fit parts) validating.ValidateResult {
+func (p *program) validate(ctx context.Context, e *evaluation, fit parts) result {
 	if p.failure != nil {
 		return alone(p.failure)
 	}
@@ -57,16 +65,16 @@ func (p *program) validate(ctx context.Context, e *evaluation, fit parts) valida
 	if err != nil {
 		return alone(err)
 	}
-	notes, err := p.annotate(ctx, e, !fit.has(annotations))
+	notes, refused, err := p.annotate(ctx, e, !fit.has(annotations))
 	if err != nil {
 		return alone(err)
 	}
-	return validating.ValidateResult{Decisions: decisions, AuditAnnotations: notes}
+	return result{validating.ValidateResult{Decisions: decisions, AuditAnnotations: notes}, refused}
 }
 
 // alone is the result of an error that leaves nothing else.
-func alone(err error) validating.ValidateResult {
-	return validating.ValidateResult{Decisions: []validating.PolicyDecision{failed(err.Error())}}
+func alone(err error) result {
+	return result{ValidateResult: validating.ValidateResult{Decisions: []validating.PolicyDecision{failed(err.Error())}}}
 }
 
 func failed(message string) validating.PolicyDecision {
@@ -153,21 +161,24 @@ func message(validation *admissionregistrationv1.Validation, told outcome) strin
 	return "failed expression: " + strings.TrimSpace(validation.Expression)
 }
 
-// annotate evaluates the audit annotations.
-func (p *program) annotate(ctx context.Context, e *evaluation, counting bool) ([]validating.PolicyAuditAnnotation, error) {
+// annotate evaluates the audit annotations, and returns which are refused.
+func (p *program) annotate(ctx context.Context, e *evaluation, counting bool) (notes []validating.PolicyAuditAnnotation, refused uint32, err error) {
 	if len(p.annotations) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	e.begin(annotations, counting, celconfig.RuntimeCELCostBudget)
-	notes := make([]validating.PolicyAuditAnnotation, len(p.annotations))
+	notes = make([]validating.PolicyAuditAnnotation, len(p.annotations))
 	for i := range p.annotations {
 		result, err := e.evaluate(ctx, &p.annotations[i])
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		notes[i] = annotation(&p.spec.AuditAnnotations[i], result)
+		if result.err == nil && notes[i].Action == validating.AuditAnnotationActionError {
+			refused |= 1 << i
+		}
 	}
-	return notes, nil
+	return notes, refused, nil
 }
 
 func annotation(spec *admissionregistrationv1.AuditAnnotation, result outcome) validating.PolicyAuditAnnotation {
