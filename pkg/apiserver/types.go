@@ -21,7 +21,8 @@ const (
 	// checked. That takes a few milliseconds; the controller has more time.
 	warningBudget = 250 * time.Millisecond
 	// warningWork bounds the policies that have types checked when they are written,
-	// so that no single expression takes longer than warningBudget.
+	// so that a single expression, which nothing interrupts, rarely takes longer than
+	// warningBudget.
 	warningWork = 1 << 20
 	// warningChecks bounds the writes that have types checked at a time.
 	warningChecks = 2

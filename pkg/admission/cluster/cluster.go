@@ -65,7 +65,8 @@ type View interface {
 	// an object that cannot be converted to the asked version is an error too.
 	Objects(ctx context.Context, selection Selection) ([]*unstructured.Unstructured, error)
 	// Mapper maps kinds to resources and scopes. For a kind that is not served
-	// it returns a meta.NoKindMatchError.
+	// it returns a meta.NoKindMatchError. It is comparable: views with the same one
+	// have the same schemas.
 	Mapper() meta.RESTMapper
 	// Equivalents returns the other resources that serve the same objects as
 	// resource, such as other versions of a CustomResourceDefinition, in the

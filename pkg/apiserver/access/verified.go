@@ -101,7 +101,7 @@ func (c *certificates) remember(shown []*cryptox509.Certificate, trusted cryptox
 	if err != nil || len(chains) == 0 {
 		return // the authorities have changed meanwhile
 	}
-	now := c.clock.Now()
+	now := c.clock.Now().Round(0) // the time of day, by which certificates expire, and no other
 	known := finding{response: response, shown: shown, roots: trusted.Roots, since: now, until: now.Add(verifiedFor)}
 	for _, certificate := range chains[0] {
 		if certificate.NotAfter.Before(known.until) {

@@ -114,6 +114,9 @@ func weight(contentLength int64) int64 {
 // read reads the body into buffer and returns it, or answers why it cannot be
 // read. It is valid as long as the buffer is not used again.
 func read(w http.ResponseWriter, r *http.Request, buffer *bytes.Buffer) ([]byte, bool) {
+	if length := r.ContentLength; length > 0 && length <= MaxBodyBytes { // no more than it has claimed
+		buffer.Grow(int(length) + bytes.MinRead)
+	}
 	_, err := buffer.ReadFrom(http.MaxBytesReader(w, r.Body, MaxBodyBytes))
 	if err == nil {
 		return buffer.Bytes(), true

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -38,6 +39,8 @@ type view struct {
 	byKey      map[key]*held
 	byKind     map[schema.GroupKind][]*held // ordered as Objects returns them
 	rbac       *rbac.Evaluator              // nil when the authorizer is that of base
+	redefined  sync.Map                     // of *held, by the object of base that a definition of this layer makes another one of
+	room       room
 }
 
 var _ cluster.View = (*view)(nil)
@@ -118,7 +121,7 @@ func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*uns
 	if err != nil {
 		return nil, err
 	}
-	own, err := v.own(selection)
+	own, err := v.own(ctx, selection)
 	if err != nil || selection.Name != "" && len(own) > 0 {
 		return own, err
 	}
@@ -132,11 +135,11 @@ func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*uns
 }
 
 // own returns the selected objects of this layer.
-func (v *view) own(selection cluster.Selection) ([]*unstructured.Unstructured, error) {
+func (v *view) own(ctx context.Context, selection cluster.Selection) ([]*unstructured.Unstructured, error) {
 	kind := selection.Kind.GroupKind()
 	var objects []*unstructured.Unstructured
 	take := func(one *held) error {
-		obj, err := one.in(selection.Kind, v)
+		obj, err := one.in(ctx, selection.Kind, v)
 		if err != nil {
 			return fmt.Errorf("%s: %w", describe(keyOf(one.given)), err)
 		}
@@ -195,11 +198,21 @@ func (v *view) below(ctx context.Context, selection cluster.Selection, scope met
 	}
 	objects := make([]*unstructured.Unstructured, len(found))
 	for i, obj := range found {
-		if objects[i], err = definition.stored(obj, selection.Kind); err != nil {
+		if objects[i], err = v.readAnew(obj).in(ctx, selection.Kind, v); err != nil {
 			return nil, fmt.Errorf("%s: %w", describe(keyOf(obj)), err)
 		}
 	}
 	return objects, nil
+}
+
+// readAnew returns an object of base as this layer holds it.
+func (v *view) readAnew(obj *unstructured.Unstructured) *held {
+	known, found := v.redefined.Load(obj)
+	if !found {
+		known, _ = v.redefined.LoadOrStore(obj, &held{given: obj})
+	}
+	one, _ := known.(*held) // nothing else is stored
+	return one
 }
 
 func compare(a, b *unstructured.Unstructured) int {

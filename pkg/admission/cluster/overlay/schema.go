@@ -5,6 +5,7 @@ package overlay
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,9 @@ const (
 	// MaxRequestBodyBytes of k8s.io/apiserver/pkg/server: what is made of it is much
 	// larger.
 	maxSchemaBytes = 3 << 20
+	// maxSchemaReads bounds how many bytes of a schema are read when it is decoded,
+	// over and over again what is deep in it. It is about half a second.
+	maxSchemaReads = 64 << 20
 	// maxEmbedded bounds how many embedded resources a schema has: all their
 	// metadata has fields.
 	maxEmbedded = 1000
@@ -67,6 +71,10 @@ func (d *definition) structural(version string) (*structuralschema.Structural, e
 	if err != nil || given == nil {
 		return nil, err
 	}
+	var cost decoding
+	if cost.add(given); cost.reads > maxSchemaReads {
+		return nil, errors.New("it is large and has too many lists in lists; leave out descriptions, or use x-kubernetes-preserve-unknown-fields further out")
+	}
 	data, err := json.Marshal(given)
 	if err != nil {
 		return nil, err
@@ -87,6 +95,32 @@ func (d *definition) structural(version string) (*structuralschema.Structural, e
 		return nil, nil //nolint:nilerr,nilnil // Not structural, and so not published.
 	}
 	return structural, nil
+}
+
+// decoding is what it costs to decode a schema.
+type decoding struct{ reads int }
+
+// add adds a part of a schema and returns its size, roughly. JSONSchemaProps has
+// fields that decode what is in them anew, and so do those that are in there.
+func (d *decoding) add(part any) (size int) {
+	switch part := part.(type) {
+	case string:
+		return len(part)
+	case []any:
+		for _, inner := range part {
+			size += 1 + d.add(inner)
+		}
+	case map[string]any:
+		for name, inner := range part {
+			inside := d.add(inner)
+			switch name {
+			case "items", "additionalItems", "additionalProperties", "dependencies":
+				d.reads += inside
+			}
+			size += len(name) + 4 + inside
+		}
+	}
+	return size + 1
 }
 
 // given returns the schema of a version as it is written in the definition.

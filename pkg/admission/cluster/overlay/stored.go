@@ -4,6 +4,8 @@
 package overlay
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"reflect"
 	"sync/atomic"
@@ -15,8 +17,26 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/custom"
 )
 
-// held is an object of a layer. What it is in a version is found out when that is
-// first asked for, and kept: there are few versions of a kind.
+// maxRead bounds what a layer holds of objects as they are read, beside those that
+// it was given: definitions multiply what they say with the objects, by defaults
+// and by versions.
+const maxRead = 256 << 20
+
+// room is what is left of maxRead. The zero value is all of it.
+type room struct{ taken atomic.Int64 }
+
+func (r *room) take(bytes int) error {
+	if r.taken.Add(int64(bytes)) <= maxRead {
+		return nil
+	}
+	r.give(bytes)
+	return fmt.Errorf("the objects take up more than %d MiB with the defaults and in the versions of their CustomResourceDefinitions; use smaller defaults, or fewer objects or versions", maxRead>>20)
+}
+
+func (r *room) give(bytes int) { r.taken.Add(-int64(bytes)) }
+
+// held is an object that is read through a layer. What it is in a version is found
+// out when that is first asked for, and kept: there are few versions of a kind.
 type held struct {
 	given *unstructured.Unstructured
 	read  atomic.Pointer[reading]
@@ -40,18 +60,29 @@ func (r *reading) in(kind schema.GroupVersionKind) *unstructured.Unstructured {
 
 // in returns the object in a version of its kind, and the same one each time: the
 // first that view has made. An error is not kept.
-func (h *held) in(kind schema.GroupVersionKind, view *view) (*unstructured.Unstructured, error) {
+func (h *held) in(ctx context.Context, kind schema.GroupVersionKind, view *view) (*unstructured.Unstructured, error) {
 	known := h.read.Load()
 	if object := known.in(kind); object != nil {
 		return object, nil
+	}
+	if err := ctx.Err(); err != nil { // there may be very many objects
+		return nil, err
 	}
 	object, err := view.Stored(h.given, kind)
 	if err != nil {
 		return nil, err
 	}
+	size := 0
+	if object != h.given {
+		size = custom.Size(object.Object)
+	}
+	if err := view.room.take(size); err != nil {
+		return nil, err
+	}
 	for !h.read.CompareAndSwap(known, &reading{kind: kind, object: object, others: known}) {
 		known = h.read.Load()
 		if first := known.in(kind); first != nil {
+			view.room.give(size)
 			return first, nil
 		}
 	}

@@ -4,6 +4,8 @@
 package overlay_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -187,7 +189,12 @@ func TestStoredFaults(t *testing.T) {
 	large := limitDefinition("", fmt.Sprintf(items, strings.Repeat("a", 100_000)))
 	tests := map[string]struct{ definition, object, want string }{
 		"too large": {large, "items: [" + strings.Repeat("{}, ", 1000) + "]", "Limit default/a: the defaults of its CustomResourceDefinition make it larger by more than 16777216 bytes"},
-		"metadata":  {limitDefinition("", oneDefault), "metadata: {name: a, finalizers: none}", "Limit default/a: metadata: Invalid value: "},
+		"metadata":  {limitDefinition("", oneDefault), "metadata: {name: a, finalizers: none}", "Limit default/a: metadata: json: cannot unmarshal string into Go struct field ObjectMeta.finalizers"},
+		"deep schema": {
+			limitDefinition("", "{openAPIV3Schema: {type: object, properties: {a: "+strings.Repeat("{type: array, items: ", 100)+
+				"{type: string, description: "+strings.Repeat("x", 1<<20)+"}"+strings.Repeat("}", 100)+"}}}"), "n: 1",
+			"Limit default/a: CustomResourceDefinition limits.b.example: version v1: the schema cannot be used: it is large and has too many lists in lists",
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +208,61 @@ func TestStoredFaults(t *testing.T) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 		})
+	}
+}
+
+// TestStoredFaultsTellNoValues: who hears of them may not be able to read the
+// object.
+func TestStoredFaultsTellNoValues(t *testing.T) {
+	view := newBase(t, limitDefinition("", "{openAPIV3Schema: {type: object, properties: {pod: {type: object, x-kubernetes-embedded-resource: true, x-kubernetes-preserve-unknown-fields: true}}}}")+
+		"---\n{apiVersion: b.example/v1, kind: Limit, metadata: {name: a}, pod: {apiVersion: v1, kind: Pod, metadata: {annotations: {password: hunter2, n: 5}}}}\n")
+	_, err := view.Objects(t.Context(), cluster.Selection{Kind: limit("v1"), Selector: labels.Everything()})
+	const want = "Limit default/a: pod.metadata: json: cannot unmarshal number into Go struct field ObjectMeta.annotations of type string"
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestReadIsBounded: no definition makes of objects more than there is room for,
+// whether they are in its layer or below. What has been read stays.
+func TestReadIsBounded(t *testing.T) {
+	plain := limitDefinition("", "{openAPIV3Schema: {type: object}}")
+	large := limitDefinition("", "{openAPIV3Schema: {type: object, properties: {list: {type: array, default: ["+strings.Repeat("{}, ", 10)+
+		"], items: {type: object, properties: {text: {type: string, default: "+strings.Repeat("a", 1<<20)+"}}}}}}}") // 10 MiB for each object
+	objects := ""
+	for i := range 30 {
+		objects += fmt.Sprintf("---\n{apiVersion: b.example/v1, kind: Limit, metadata: {name: a%d}}\n", i)
+	}
+	for name, view := range map[string]cluster.View{
+		"in the layer": newBase(t, large+objects),
+		"below":        newOver(t, newBase(t, plain+objects), large),
+	} {
+		first := read(t, view, limit("v1"), "a0")
+		_, err := view.Objects(t.Context(), cluster.Selection{Kind: limit("v1"), Selector: labels.Everything()})
+		if want := "the objects take up more than 256 MiB"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+		if read(t, view, limit("v1"), "a0") != first {
+			t.Errorf("%s: what has been read has changed", name)
+		}
+	}
+}
+
+// TestReadingEnds: there may be very many objects to be read for the first time.
+func TestReadingEnds(t *testing.T) {
+	ended, end := context.WithCancel(t.Context())
+	end()
+	const object = "---\n{apiVersion: b.example/v1, kind: Limit, metadata: {name: a}}\n"
+	below := newBase(t, limitDefinition("", oneDefault)+object)
+	for name, view := range map[string]cluster.View{
+		"in the layer": newBase(t, limitDefinition("", oneDefault)+object),
+		"below":        newOver(t, below, limitDefinition("", twoDefaults)),
+	} {
+		read(t, below, limit("v1"), "a")
+		_, err := view.Objects(ended, cluster.Selection{Kind: limit("v1"), Selector: labels.Everything()})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: got %v, want %v", name, err, context.Canceled)
+		}
 	}
 }
 

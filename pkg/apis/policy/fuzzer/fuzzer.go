@@ -9,6 +9,7 @@ package fuzzer
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
@@ -53,6 +54,9 @@ func Funcs(serializer.CodecFactory) []any {
 			if spec.StoredPolicies == "" {
 				spec.StoredPolicies = policy.IgnoreStoredPolicies
 			}
+		},
+		func(value *apiextensionsv1.JSON, c randfill.Continue) {
+			value.Raw = []byte(`{"count":` + string(rune('0'+c.Intn(10))) + `}`)
 		},
 		func(raw *runtime.RawExtension, c randfill.Continue) {
 			raw.Raw = []byte(`{"apiVersion":"example.com/v1","kind":"Example","spec":{"count":` + string(rune('0'+c.Intn(10))) + `}}`)

@@ -8,7 +8,9 @@
 package custom
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
@@ -16,9 +18,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// maxDefaulted bounds by how many bytes defaults may make an object larger: a
-// default may be large, and an object may have many places for it.
-const maxDefaulted = 16 << 20
+const (
+	// maxDefaulted bounds by how many bytes defaults may make an object larger: a
+	// default may be large, and an object may have many places for it.
+	maxDefaulted = 16 << 20
+	// maxVisits bounds the properties that are looked at for defaults: a schema may
+	// have many, and an object many places for them. It is about half a second.
+	maxVisits = 4 << 20
+	// maxErrorBytes bounds what is said of metadata of the wrong type.
+	maxErrorBytes = 512
+)
 
 // Prune removes the fields that the schema does not know and the nulls that it
 // does not allow, unless they have a default, from an object and from the metadata
@@ -29,9 +38,11 @@ const maxDefaulted = 16 << 20
 func Prune(object map[string]any, s *structuralschema.Structural) error {
 	pruning.Prune(object, s, true)
 	dropNulls(object, s)
-	// An error within a nil *field.Error would not be nil.
+	// An error within a nil *field.Error would not be nil. Its value is left out:
+	// who hears of the error need not be able to read the object.
 	if err := objectmeta.Coerce(nil, object, s, true, false); err != nil {
-		return err
+		text := err.Field + ": " + err.Detail
+		return errors.New(strings.ToValidUTF8(text[:min(len(text), maxErrorBytes)], ""))
 	}
 	return nil
 }
@@ -64,13 +75,16 @@ func dropNulls(value any, s *structuralschema.Structural) {
 // Default sets the defaults of the schema, in place of absent fields and of nulls
 // that it does not allow, as Default in
 // k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting does, and fails
-// when that makes the object too large.
+// when that makes the object too large or takes too long.
 func Default(object map[string]any, s *structuralschema.Structural) error {
-	d := defaulter{left: maxDefaulted}
+	d := defaulter{left: maxDefaulted, visits: maxVisits}
 	return d.complete(object, s)
 }
 
-type defaulter struct{ left int }
+type defaulter struct {
+	left   int // bytes of defaults
+	visits int // of properties
+}
 
 func (d *defaulter) complete(value any, s *structuralschema.Structural) error {
 	if s == nil {
@@ -94,6 +108,9 @@ func (d *defaulter) complete(value any, s *structuralschema.Structural) error {
 }
 
 func (d *defaulter) completeMap(fields map[string]any, s *structuralschema.Structural) error {
+	if d.visits -= len(s.Properties); d.visits < 0 {
+		return fmt.Errorf("its CustomResourceDefinition has more than %d properties to look for in it; use smaller schemas, or lists with fewer items", maxVisits)
+	}
 	for name, property := range s.Properties {
 		if _, found := fields[name]; found || property.Default.Object == nil {
 			continue
@@ -128,14 +145,14 @@ func (d *defaulter) replaced(value any, s *structuralschema.Structural) (any, er
 }
 
 func (d *defaulter) copied(value any) (any, error) {
-	if d.left -= size(value); d.left < 0 {
+	if d.left -= Size(value); d.left < 0 {
 		return nil, fmt.Errorf("the defaults of its CustomResourceDefinition make it larger by more than %d bytes; use smaller defaults, or lists with fewer items", maxDefaulted)
 	}
 	return runtime.DeepCopyJSONValue(value), nil
 }
 
-// size returns about how many bytes a value takes.
-func size(value any) int {
+// Size returns about how many bytes a value takes, one of JSON.
+func Size(value any) int {
 	const each = 16
 	total := each
 	switch value := value.(type) {
@@ -143,11 +160,11 @@ func size(value any) int {
 		total += len(value)
 	case map[string]any:
 		for name, inner := range value {
-			total += len(name) + size(inner)
+			total += len(name) + Size(inner)
 		}
 	case []any:
 		for _, inner := range value {
-			total += size(inner)
+			total += Size(inner)
 		}
 	}
 	return total

@@ -5,8 +5,10 @@ package custom_test
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
@@ -160,5 +162,35 @@ func TestDefaultIsBounded(t *testing.T) {
 				t.Errorf("got error %v, want one: %t", err, test.fails)
 			}
 		})
+	}
+}
+
+// TestDefaultEnds: properties without a default have to be looked for too.
+func TestDefaultEnds(t *testing.T) {
+	item := structuralschema.Structural{Properties: map[string]structuralschema.Structural{}}
+	for i := range 2000 {
+		item.Properties[strconv.Itoa(i)] = structuralschema.Structural{}
+	}
+	root := &structuralschema.Structural{Properties: map[string]structuralschema.Structural{"list": {Items: &item}}}
+	for count, fails := range map[int]bool{1000: false, 5000: true} {
+		list := make([]any, count)
+		for i := range list {
+			list[i] = map[string]any{}
+		}
+		err := custom.Default(map[string]any{"list": list}, root)
+		if (err != nil) != fails {
+			t.Errorf("%d items: got error %v, want one: %t", count, err, fails)
+		}
+	}
+}
+
+// TestPruneErrorsAreShort: they have the path of what is wrong, and no value.
+func TestPruneErrorsAreShort(t *testing.T) {
+	embedded := structuralschema.Structural{Extensions: structuralschema.Extensions{XEmbeddedResource: true}}
+	s := &structuralschema.Structural{AdditionalProperties: &structuralschema.StructuralOrBool{Structural: &embedded}}
+	secret := map[string]any{"annotations": map[string]any{"secret": "hunter2", "n": int64(5)}}
+	err := custom.Prune(map[string]any{strings.Repeat("é", 1000): map[string]any{"apiVersion": "v1", "kind": "A", "metadata": secret}}, s)
+	if err == nil || len(err.Error()) > 512 || !utf8.ValidString(err.Error()) || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
 	}
 }

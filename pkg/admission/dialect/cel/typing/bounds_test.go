@@ -7,16 +7,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 	"unicode/utf8"
+	"weak"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/typing"
 )
 
@@ -148,6 +153,30 @@ func TestConcurrentChecks(t *testing.T) {
 		})
 	}
 	wait.Wait()
+}
+
+// TestClustersAreNotHeld: what is kept of a cluster between two checks does not
+// hold its objects, of which there may be very many.
+func TestClustersAreNotHeld(t *testing.T) {
+	checker, p := typing.New(), policy(on(deployments()), "validation: object.nope == 1")
+	held := func() weak.Pointer[offline.View] {
+		view, err := offline.New(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := checker.Check(t.Context(), view, p); err != nil {
+			t.Fatal(err)
+		}
+		return weak.Make(view)
+	}()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		runtime.GC()
+		return held.Value() == nil, nil
+	})
+	if err != nil {
+		t.Error("the cluster is held")
+	}
+	runtime.KeepAlive(checker)
 }
 
 // BenchmarkCheck checks a typical policy: three validations, one variable and one

@@ -27,10 +27,10 @@ const (
 	maxEnvironments = 16
 )
 
-// Cluster is what types are taken from. A Cluster is comparable, and what it
-// shows does not change.
+// Cluster is what types are taken from. What it shows does not change.
 type Cluster interface {
-	// Mapper maps resources to kinds.
+	// Mapper maps resources to kinds. It is comparable, and clusters with the same
+	// one have the same schemas.
 	Mapper() meta.RESTMapper
 	// Schema has the contract of ResolveSchema of
 	// k8s.io/apiserver/pkg/cel/openapi/resolver.
@@ -41,8 +41,10 @@ type Cluster interface {
 type Checker struct {
 	base *environment.EnvSet
 
-	mu           sync.Mutex
-	cluster      Cluster    // whose types are those of environments
+	mu sync.Mutex
+	// mapper is that of the clusters whose types are those of environments. The
+	// cluster itself, with all its objects, must not be held between two checks.
+	mapper       meta.RESTMapper
 	environments *lru.Cache // of *environment.EnvSet, by pair
 }
 
@@ -54,17 +56,18 @@ func New() *Checker {
 // Check checks the expressions of a policy against the types of the cluster that
 // its rules name. The same policy and cluster have the same result.
 //
-// Its cost is bounded, so that it may leave out types, which the result says. A
-// check that ctx ends, or that panics, is an error.
+// Its cost is bounded, but for types that double within an expression, so that it
+// may leave out types, which the result says. A check that ctx ends, or that panics, is an error.
 func (c *Checker) Check(ctx context.Context, cluster Cluster, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec) (result *Result, err error) {
 	defer func() {
 		if problem := recover(); problem != nil {
 			result, err = nil, fmt.Errorf("checking types: panic: %v; this is a fault of the program, please report it", problem)
 		}
 	}()
-	kinds, complete := kindsOf(cluster.Mapper(), policy.MatchConstraints)
+	mapper := cluster.Mapper()
+	kinds, complete := kindsOf(mapper, policy.MatchConstraints)
 	r := &run{
-		base: c.base, environments: c.environmentsOf(cluster), cluster: cluster,
+		base: c.base, environments: c.environmentsOf(mapper), cluster: cluster,
 		params: paramKind(policy), expressions: expressionsOf(policy),
 	}
 	result = &Result{Unresolved: !complete}
@@ -89,13 +92,14 @@ func (c *Checker) Check(ctx context.Context, cluster Cluster, policy *admissionr
 	return result, nil
 }
 
-// environmentsOf returns the environments for the types of a cluster. Those of
-// another cluster are given up: a type of the same name may differ.
-func (c *Checker) environmentsOf(cluster Cluster) *lru.Cache {
+// environmentsOf returns the environments for the types of the clusters that have
+// a mapper. Those of other clusters are given up: a type of the same name may
+// differ.
+func (c *Checker) environmentsOf(mapper meta.RESTMapper) *lru.Cache {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.cluster != cluster || c.environments == nil {
-		c.cluster, c.environments = cluster, lru.New(maxEnvironments)
+	if c.mapper != mapper || c.environments == nil {
+		c.mapper, c.environments = mapper, lru.New(maxEnvironments)
 	}
 	return c.environments
 }
