@@ -58,6 +58,10 @@ prove-etcd-outage: ## Stop etcd for 60 s under 50 reviews a second, and count wh
 update-faults: ## Write docs/faults.md from the table of the tests, which verify it.
 	go test -count=1 ./test/integration/faults -update
 
+.PHONY: differential
+differential: ## Compare 20,000 random requests with kube-apiserver's plugin, and check that they prove something; takes a minute.
+	go test -count=1 -v -run '^TestAsUpstream$$' -timeout 20m $(TEST_FLAGS) ./test/differential
+
 .PHONY: bench
 bench: build ## Measure what a verdict over the wire costs, beside a webhook that admits everything; BENCH_FLAGS="--rounds 3".
 	@bin/bench $(BENCH_FLAGS)

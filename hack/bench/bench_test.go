@@ -97,8 +97,15 @@ func TestReadPolicies(t *testing.T) {
 		t.Fatal(err)
 	}
 	home := bytes.ReplaceAll(content, []byte("policy.portcullis.dev/v1alpha1"), []byte("admissionregistration.k8s.io/v1"))
-	for _, content := range [][]byte{content, home} {
-		objects, err := readPolicies(content)
+	write := func(content []byte) string {
+		file := filepath.Join(t.TempDir(), "policies.yaml")
+		if err := os.WriteFile(file, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	for _, file := range []string{examples("policies.yaml"), write(home)} {
+		objects, err := readPolicies(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -113,8 +120,8 @@ func TestReadPolicies(t *testing.T) {
 			t.Errorf("got %v, want 16 of each", kinds)
 		}
 	}
-	if _, err := readPolicies([]byte("kind: Pod\n")); err == nil {
-		t.Error("a Pod is taken for a policy")
+	if _, err := readPolicies(write([]byte("kind: Pod\n"))); err == nil || !strings.Contains(err.Error(), `kind "Pod"`) {
+		t.Errorf("a Pod is taken for a policy: %v", err)
 	}
 }
 

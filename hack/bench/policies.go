@@ -4,23 +4,19 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+
+	"github.com/portcullis-dev/portcullis/hack/internal/objects"
 )
 
 const (
@@ -36,30 +32,20 @@ func served() schema.GroupVersion {
 	return schema.GroupVersion{Group: "policy.portcullis.dev", Version: "v1alpha1"}
 }
 
-// resources are those that a file of policies may hold, by kind.
-func resources() map[string]string {
-	return map[string]string{policyKind: "validatingadmissionpolicies", bindingKind: "validatingadmissionpolicybindings"}
-}
-
 // storePolicies stores the objects of file and waits until all policies judge
 // what ask asks.
 func storePolicies(ctx context.Context, config *rest.Config, file string, ask func(context.Context) error, out io.Writer) error {
-	content, err := os.ReadFile(file)
+	found, err := readPolicies(file)
 	if err != nil {
 		return err
 	}
-	objects, err := readPolicies(content)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	client, err := dynamic.NewForConfig(config)
+	store, err := objects.Open(config)
 	if err != nil {
 		return err
 	}
 	names := map[string]bool{}
-	for _, object := range objects {
-		resource := client.Resource(served().WithResource(resources()[object.GetKind()]))
-		if _, err := resource.Create(ctx, object, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}); err != nil {
+	for _, object := range found {
+		if err := store.Create(ctx, object); err != nil {
 			return fmt.Errorf("store %s %s of %s: %w", object.GetKind(), object.GetName(), file, err)
 		}
 		if object.GetKind() == policyKind {
@@ -73,28 +59,19 @@ func storePolicies(ctx context.Context, config *rest.Config, file string, ask fu
 	return nil
 }
 
-// readPolicies returns the policies and bindings of a stream of YAML, in our group.
-func readPolicies(content []byte) ([]*unstructured.Unstructured, error) {
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-	var objects []*unstructured.Unstructured
-	for {
-		object := &unstructured.Unstructured{}
-		err := decoder.Decode(&object.Object)
-		if errors.Is(err, io.EOF) {
-			return objects, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if object.Object == nil {
-			continue
-		}
-		if _, known := resources()[object.GetKind()]; !known {
-			return nil, fmt.Errorf("kind %q is neither %s nor %s", object.GetKind(), policyKind, bindingKind)
+// readPolicies returns the policies and bindings of a file, in our group.
+func readPolicies(file string) ([]*unstructured.Unstructured, error) {
+	found, err := objects.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range found {
+		if kind := object.GetKind(); kind != policyKind && kind != bindingKind {
+			return nil, fmt.Errorf("%s: kind %q is neither %s nor %s", file, kind, policyKind, bindingKind)
 		}
 		object.SetAPIVersion(served().String())
-		objects = append(objects, object)
 	}
+	return found, nil
 }
 
 // awaitJudgement asks until each of the policies has judged a question: one that

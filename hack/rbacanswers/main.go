@@ -79,6 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 
 // server is the kube-apiserver that is asked.
 type server struct {
+	config  *rest.Config
 	typed   kubernetes.Interface
 	dynamic dynamic.Interface
 	version string
@@ -91,7 +92,7 @@ func connect(kubeconfig string) (*server, error) {
 	}
 	config.QPS, config.Burst = 200, 200
 	config.WarningHandler = rest.NoWarnings{}
-	s := &server{}
+	s := &server{config: config}
 	if s.typed, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}

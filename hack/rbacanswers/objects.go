@@ -7,51 +7,33 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
-	"k8s.io/client-go/restmapper"
+
+	"github.com/portcullis-dev/portcullis/hack/internal/objects"
 )
 
 // create makes the objects of a file.
 func (s *server) create(ctx context.Context, file string) error {
-	data, err := os.ReadFile(file)
+	found, err := objects.Read(file)
 	if err != nil {
 		return err
 	}
-	groups, err := restmapper.GetAPIGroupResources(s.typed.Discovery())
+	store, err := objects.Open(s.config)
 	if err != nil {
 		return err
 	}
-	mapper := restmapper.NewDiscoveryRESTMapper(groups)
-	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
-	for {
-		var obj unstructured.Unstructured
-		if err := documents.Decode(&obj.Object); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		if len(obj.Object) == 0 {
-			continue
-		}
-		kind := obj.GroupVersionKind()
-		mapping, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-		if err != nil {
-			return fmt.Errorf("%s: %w", file, err)
-		}
-		strict := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
-		if _, err := s.dynamic.Resource(mapping.Resource).Namespace(obj.GetNamespace()).Create(ctx, &obj, strict); err != nil {
-			return fmt.Errorf("%s: %s %s/%s: %w", file, obj.GetKind(), obj.GetNamespace(), obj.GetName(), err)
+	for _, object := range found {
+		if err := store.Create(ctx, object); err != nil {
+			return fmt.Errorf("%s: %s %s/%s: %w", file, object.GetKind(), object.GetNamespace(), object.GetName(), err)
 		}
 	}
+	return nil
 }
 
 // writeBootstrap writes the RBAC objects of the server once they have stopped

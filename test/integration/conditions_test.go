@@ -240,7 +240,7 @@ func TestConditionsOfManyPolicies(t *testing.T) {
 	begin := time.Now()
 	var slowest time.Duration
 	ready := 0
-	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		asked := time.Now()
 		if got := verdict(a.review(t, configMapReview(t, "c0"))); got == "" {
 			t.Error("a request is allowed that a policy denies")

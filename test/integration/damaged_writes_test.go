@@ -145,7 +145,8 @@ func TestKeysThatNoObjectHas(t *testing.T) {
 func TestLostBindingsLeaveConditionsAlone(t *testing.T) {
 	a := newAPI(t)
 	a.createPolicy(t, configMapPolicy("x", "x", "no"))
-	before := a.waitForCondition(t, "x", "Ready", unbound)
+	a.waitForCondition(t, "x", "Ready", unbound)
+	before := a.waitForCondition(t, "x", "TypeChecked", fitsConfigMaps) // nobody has anything left to write
 	put(t, a.etcd(t), bindingKeys+"x", "garbage")
 	a.settleBindings(t)
 	if got := verdict(a.review(t, configMapReview(t, "x"))); got != wholeDenial {

@@ -34,7 +34,8 @@ type restored struct {
 	restore func(testing.TB)
 }
 
-func newRestored(t *testing.T) restored {
+// newCopied returns a server before its etcd is replaced.
+func newCopied(t *testing.T) restored {
 	t.Helper()
 	cluster := etcdtest.Start(t, 1)
 	e := newEtcdAPI(t, cluster)
@@ -50,7 +51,14 @@ func newRestored(t *testing.T) restored {
 		t.Fatal(err)
 	}
 	waitFor(t, "the deletion", func() bool { return verdict(e.review(t, configMapReview(t, "removed-later"))) == "" })
-	cluster.Stop()
+	return r
+}
+
+// newRestored returns a server whose etcd is replaced and not yet started.
+func newRestored(t *testing.T) restored {
+	t.Helper()
+	r := newCopied(t)
+	r.cluster.Stop()
 	r.restore(t)
 	return r
 }

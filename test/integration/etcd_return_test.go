@@ -49,33 +49,19 @@ func TestEtcdLeader(t *testing.T) {
 // is what is stored now, and no watch waits for a revision of the past.
 func TestEtcdRestored(t *testing.T) {
 	t.Parallel()
-	cluster := etcdtest.Start(t, 1)
-	e := newEtcdAPI(t, cluster)
-	e.store(t, "kept")
-	e.store(t, "removed-later")
-	e.waitInForce(t, "kept", "removed-later")
-	cluster.Stop()
-	restore := cluster.Copy(t)
-	cluster.Start(t)
-
-	e.store(t, "added-later")
-	e.waitInForce(t, "added-later")
-	if err := e.policies().Delete(t.Context(), "removed-later", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	waitFor(t, "the deletion", func() bool { return verdict(e.review(t, configMapReview(t, "removed-later"))) == "" })
-	events := e.watchPolicies(t)
+	r := newCopied(t)
+	events := r.watchPolicies(t)
 	defer events.Stop()
 
-	cluster.Stop()
-	restore(t)
-	cluster.Start(t)
+	r.cluster.Stop()
+	r.restore(t)
+	r.cluster.Start(t)
 	began := time.Now()
-	e.waitInForce(t, "kept", "removed-later")
-	waitFor(t, "what is not in the copy", func() bool { return verdict(e.review(t, configMapReview(t, "added-later"))) == "" })
+	r.waitInForce(t, "kept", "removed-later")
+	waitFor(t, "what is not in the copy", func() bool { return verdict(r.review(t, configMapReview(t, "added-later"))) == "" })
 	t.Logf("in step with the copy after %s", time.Since(began))
-	e.putDirectly(t, "elsewhere")
-	e.wantInStep(t, "elsewhere", "added-later")
+	r.putDirectly(t, "elsewhere")
+	r.wantInStep(t, "elsewhere", "added-later")
 	for range events.ResultChan() {
 		continue // until it ends: it could not go on
 	}

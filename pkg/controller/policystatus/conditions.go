@@ -5,13 +5,13 @@ package policystatus
 
 import (
 	"fmt"
-	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/message"
 )
 
 // The conditions of a policy, and their reasons.
@@ -28,9 +28,6 @@ const (
 	reasonInForce       = "InForce"
 	reasonNotCompiled   = "NotCompiled"
 )
-
-// maxMessageBytes bounds the message of a condition.
-const maxMessageBytes = 8 << 10
 
 // conditions are what a report says to the writer of a policy. They are the same
 // on every server that has the same report.
@@ -49,7 +46,7 @@ func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.Fa
 	}
 	switch {
 	case report.Damage != nil:
-		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCannotDecode, bounded(report.Damage.Error())
+		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCannotDecode, message.Bounded(report.Damage.Error())
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
 		ready.Message = fmt.Sprintf("it cannot be read: each request that it may match is handled by its failurePolicy %s", decides)
 	case len(report.Faults) > 0:
@@ -64,33 +61,9 @@ func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.Fa
 
 // listed names the faults, as many as there is room for.
 func listed(faults field.ErrorList) string {
-	const room = maxMessageBytes - len("; and 1000000 more")
-	var list strings.Builder
+	texts := make([]string, len(faults))
 	for i, fault := range faults {
-		text := fault.Error()
-		if i > 0 {
-			text = "; " + text
-		}
-		if list.Len()+len(text) > room {
-			if i == 0 {
-				list.WriteString(bounded(text[:min(len(text), room)]))
-				i++
-			}
-			if left := len(faults) - i; left > 0 {
-				fmt.Fprintf(&list, "; and %d more", left)
-			}
-			break
-		}
-		list.WriteString(text)
+		texts[i] = fault.Error()
 	}
-	return strings.ToValidUTF8(list.String(), "")
-}
-
-// bounded cuts a text to what a condition may say.
-func bounded(text string) string {
-	const cut = " ..."
-	if len(text) > maxMessageBytes-len(cut) {
-		text = text[:maxMessageBytes-len(cut)] + cut
-	}
-	return strings.ToValidUTF8(text, "")
+	return message.Listed(texts)
 }

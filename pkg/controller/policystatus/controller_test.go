@@ -24,6 +24,8 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/message"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
 
 // reports are told by the test.
@@ -45,7 +47,7 @@ func (r *reports) Watch(notify func(policy.ID)) {
 	defer r.mu.Unlock()
 	r.notify = append(r.notify, notify)
 	for name := range r.byName {
-		notify(policy.ID{Kind: kind, Name: name})
+		notify(policy.ID{Kind: reconcile.Kind, Name: name})
 	}
 }
 
@@ -57,7 +59,7 @@ func (r *reports) set(name string, report catalog.Report) {
 	}
 	r.byName[name] = report
 	for _, notify := range r.notify {
-		notify(policy.ID{Kind: kind, Name: name})
+		notify(policy.ID{Kind: reconcile.Kind, Name: name})
 		notify(policy.ID{Kind: "ValidatingAdmissionPolicyBinding", Name: name}) // not ours
 	}
 }
@@ -177,14 +179,14 @@ func TestConditions(t *testing.T) {
 }
 
 func TestMessagesAreBounded(t *testing.T) {
-	huge := strings.Repeat("é", maxMessageBytes)
+	huge := strings.Repeat("é", message.MaxBytes)
 	for name, report := range map[string]catalog.Report{
 		"one fault":   reported("p", 1, 1, fault(huge)),
 		"many faults": reported("p", 1, 1, fault("a"), fault(huge), fault(huge)),
 		"damage":      {Damage: errors.New(huge)},
 	} {
 		got := conditions(report, nil)[0].Message
-		if len(got) > maxMessageBytes || strings.ToValidUTF8(got, "") != got || got == "" {
+		if len(got) > message.MaxBytes || strings.ToValidUTF8(got, "") != got || got == "" {
 			t.Errorf("%s: a message of %d bytes", name, len(got))
 		}
 	}

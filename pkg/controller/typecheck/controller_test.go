@@ -6,6 +6,7 @@ package typecheck
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,10 +15,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/typing"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/message"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
 
 const (
@@ -140,7 +142,7 @@ func TestTypesChangeDuringACheck(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	w, c := newWorld(), newChecks()
-	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: kind}, "p", nil)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: reconcile.Kind}, "p", nil)
 	w.fail = func(_ int, written *v1alpha1.ValidatingAdmissionPolicy) error {
 		if written.Status.TypeChecking != nil || written.Name == "q" {
 			return invalid
@@ -184,9 +186,9 @@ func TestDamagedAndDeleted(t *testing.T) {
 	}
 }
 
-// TestLookAgain heals a status that others have written, and tries again what has
+// TestDue heals a status that others have written, and tries again what has
 // failed.
-func TestLookAgain(t *testing.T) {
+func TestDue(t *testing.T) {
 	w, c := newWorld(), newChecks()
 	w.put("p", 1, "wrong")
 	w.put("q", 1, "fits")
@@ -196,17 +198,14 @@ func TestLookAgain(t *testing.T) {
 	w.await(t, "q", fitting)
 	w.await(t, "r", unlucky)
 	c.set("error", fits())
-	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
-	defer queue.ShutDown()
 	settled := func() bool {
 		controller.written.mu.Lock()
 		defer controller.written.mu.Unlock()
 		return controller.written.byName["p"].status != 0 && controller.written.byName["r"].failed
 	}
 	eventually(t, func() string { return "the policies are not remembered" }, settled)
-	controller.lookAgain(t.Context(), queue)
-	if name, _ := queue.Get(); name != "r" || queue.Len() != 0 {
-		t.Errorf("policy %q and %d more are looked at, want r", name, queue.Len())
+	if got := w.due(controller); !slices.Equal(got, []string{"r"}) {
+		t.Errorf("%q are looked at, want r", got)
 	}
 	if err := controller.sync(t.Context(), "r"); err != nil {
 		t.Fatal(err)
@@ -215,9 +214,8 @@ func TestLookAgain(t *testing.T) {
 		t.Errorf("the second check of r: %s", got)
 	}
 	w.change("p", func(p *v1alpha1.ValidatingAdmissionPolicy) { p.Status.TypeChecking.ExpressionWarnings = nil })
-	controller.lookAgain(t.Context(), queue)
-	if name, _ := queue.Get(); name != "p" || queue.Len() != 0 {
-		t.Errorf("policy %q and %d more are looked at, want p", name, queue.Len())
+	if got := w.due(controller); !slices.Equal(got, []string{"p"}) {
+		t.Errorf("%q are looked at, want p", got)
 	}
 	if err := controller.sync(t.Context(), "p"); err != nil {
 		t.Fatal(err)
@@ -234,7 +232,7 @@ func TestMessages(t *testing.T) {
 		many.Findings = append(many.Findings, found.Findings...)
 	}
 	condition := checked(many).condition
-	if len(condition.Message) > maxMessageBytes || len(condition.Message) < maxMessageBytes-400 {
+	if len(condition.Message) > message.MaxBytes || len(condition.Message) < message.MaxBytes-400 {
 		t.Errorf("the message has %d bytes", len(condition.Message))
 	}
 	if got, want := condition.Message[:40], "the rules name more than 10000 resources"; got != want {
@@ -251,7 +249,7 @@ func TestMessages(t *testing.T) {
 	if got, want := named(kinds), "; and 2 more types"; !strings.HasSuffix(got, want) {
 		t.Errorf("got %q, want the end %q", got, want)
 	}
-	if got := failed(errors.New(strings.Repeat("ü", maxMessageBytes))).condition.Message; len(got) > maxMessageBytes {
+	if got := failed(errors.New(strings.Repeat("ü", message.MaxBytes))).condition.Message; len(got) > message.MaxBytes {
 		t.Errorf("an error has %d bytes", len(got))
 	}
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/typing"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
 
 // world is an API with the reports on what it stores. It counts writes, refuses
@@ -55,7 +56,7 @@ func (w *world) Watch(notify func(policy.ID)) {
 	defer w.mu.Unlock()
 	w.notify = append(w.notify, notify)
 	for name := range w.byName {
-		notify(policy.ID{Kind: kind, Name: name})
+		notify(policy.ID{Kind: reconcile.Kind, Name: name})
 	}
 }
 
@@ -79,7 +80,7 @@ func (w *world) tell(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, notify := range w.notify {
-		notify(policy.ID{Kind: kind, Name: name})
+		notify(policy.ID{Kind: reconcile.Kind, Name: name})
 		notify(policy.ID{Kind: "ValidatingAdmissionPolicyBinding", Name: name}) // not ours
 	}
 }
@@ -145,6 +146,18 @@ func (w *world) get(name string) *v1alpha1.ValidatingAdmissionPolicy {
 	return p
 }
 
+// due are the names of the policies that the controller finds due.
+func (w *world) due(c *Controller) []string {
+	list, _ := w.List(context.Background(), metav1.ListOptions{}) // cannot fail
+	var names []string
+	for i := range list.Items {
+		if c.due(&list.Items[i]) {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	return names
+}
+
 func (w *world) count() (tried, writes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +206,7 @@ func deploymentKind() schema.GroupVersionKind {
 func wrong(field, text string) *typing.Result {
 	return &typing.Result{
 		Types:    []schema.GroupVersionKind{deploymentKind()},
-		Findings: []typing.Finding{{FieldRef: field, Listed: true, Issues: []typing.Issue{{Kind: deploymentKind(), Text: text}}}},
+		Findings: []typing.Finding{{FieldRef: field, Listed: true, Issues: []typing.Issue{{Kind: deploymentKind(), Text: text, Listed: text}}}},
 	}
 }
 

@@ -5,6 +5,7 @@ package typecheck
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/typing"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/message"
 )
 
 // TypeChecked is the condition that says whether the expressions of a policy fit
@@ -32,12 +34,8 @@ const (
 	reasonNoRoom         = "NoRoom"
 )
 
-const (
-	// maxMessageBytes bounds the message of a condition.
-	maxMessageBytes = 8 << 10
-	// maxLineBytes bounds what it says of one expression and type.
-	maxLineBytes = 1 << 10
-)
+// maxLineBytes bounds what the message says of one expression and type.
+const maxLineBytes = 1 << 10
 
 // finding is what is to be written into the status of a policy.
 type finding struct {
@@ -70,7 +68,10 @@ func checked(result *typing.Result) *finding {
 	lines, incomplete := result.Lines(maxLineBytes), result.Incomplete()
 	switch {
 	case len(lines) > 0:
-		f.condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonWarnings, Message: listed(lines, incomplete)}
+		if incomplete != "" {
+			lines = slices.Insert(lines, 0, incomplete)
+		}
+		f.condition = metav1.Condition{Status: metav1.ConditionFalse, Reason: reasonWarnings, Message: message.Listed(lines)}
 	case incomplete != "":
 		f.condition = metav1.Condition{Status: metav1.ConditionUnknown, Reason: reasonIncomplete, Message: incomplete}
 	case len(result.Types) == 0:
@@ -104,7 +105,7 @@ func named(kinds []schema.GroupVersionKind) string {
 // failed is what is said when a check has come to nothing.
 func failed(err error) *finding {
 	return &finding{failed: true, condition: metav1.Condition{
-		Status: metav1.ConditionUnknown, Reason: reasonCheckFailed, Message: bounded(err.Error() + "; the policy judges all the same"),
+		Status: metav1.ConditionUnknown, Reason: reasonCheckFailed, Message: message.Bounded(err.Error() + "; the policy judges all the same"),
 	}}
 }
 
@@ -112,35 +113,6 @@ func failed(err error) *finding {
 // takes up all the room of an object.
 func refused(err error) *finding {
 	return &finding{refused: true, condition: metav1.Condition{
-		Status: metav1.ConditionUnknown, Reason: reasonNoRoom, Message: bounded("the warnings cannot be stored: " + err.Error()),
+		Status: metav1.ConditionUnknown, Reason: reasonNoRoom, Message: message.Bounded("the warnings cannot be stored: " + err.Error()),
 	}}
-}
-
-// listed names what is wrong, as much as there is room for.
-func listed(lines []string, incomplete string) string {
-	if incomplete != "" {
-		lines = append([]string{incomplete}, lines...)
-	}
-	const room = maxMessageBytes - len("; and 1000000 more")
-	var list strings.Builder
-	for i, line := range lines {
-		if i > 0 {
-			line = "; " + line
-		}
-		if list.Len()+len(line) > room {
-			fmt.Fprintf(&list, "; and %d more", len(lines)-i)
-			break
-		}
-		list.WriteString(line)
-	}
-	return list.String()
-}
-
-// bounded cuts a text to what a condition may say.
-func bounded(text string) string {
-	const cut = " ..."
-	if len(text) > maxMessageBytes {
-		text = text[:maxMessageBytes-len(cut)] + cut
-	}
-	return strings.ToValidUTF8(text, "")
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
 
 // attempts bounds how often a status is written that others write too.
@@ -20,7 +21,7 @@ const attempts = 5
 // sync checks one policy, unless that was done, and writes what was found if it is
 // not what the status says.
 func (c *Controller) sync(ctx context.Context, name string) error {
-	report, ok := c.reports.Report(policy.ID{Kind: kind, Name: name})
+	report, ok := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
 	if !ok || report.Damage != nil {
 		c.written.forget(name) // it is deleted, or there is no object to check
 		return nil
@@ -46,9 +47,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return err
 	}
 	c.written.remember(stored, since, found.failed)
-	if c.failing.Swap(false) {
-		klog.FromContext(ctx).Info("The types of policies can be checked again")
-	}
+	c.loop.Succeeded(ctx)
 	return nil
 }
 
@@ -85,7 +84,7 @@ func (c *Controller) write(ctx context.Context, stored *v1alpha1.ValidatingAdmis
 			klog.FromContext(ctx).Error(err, "What was found in the types of a policy is refused", "policy", name)
 			return nil, nil //nolint:nilnil // It would be refused again.
 		case !apierrors.IsConflict(err):
-			return nil, ignoreNotFound(err)
+			return nil, reconcile.IgnoreNotFound(err)
 		}
 		// Others have written, such as the conditions that are not of this package.
 		if stored, err = c.get(ctx, name, ""); err != nil || stored == nil {
@@ -100,24 +99,17 @@ func (c *Controller) write(ctx context.Context, stored *v1alpha1.ValidatingAdmis
 
 // get returns a policy, and nil when it is deleted.
 func (c *Controller) get(ctx context.Context, name, resourceVersion string) (*v1alpha1.ValidatingAdmissionPolicy, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reconcile.CallTimeout)
 	defer cancel()
 	stored, err := c.policies.Get(ctx, name, metav1.GetOptions{ResourceVersion: resourceVersion})
 	if err != nil {
-		return nil, ignoreNotFound(err)
+		return nil, reconcile.IgnoreNotFound(err)
 	}
 	return stored, nil
 }
 
 func (c *Controller) update(ctx context.Context, stored *v1alpha1.ValidatingAdmissionPolicy) (*v1alpha1.ValidatingAdmissionPolicy, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, reconcile.CallTimeout)
 	defer cancel()
 	return c.policies.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
-}
-
-func ignoreNotFound(err error) error {
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
 }

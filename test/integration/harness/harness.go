@@ -34,12 +34,6 @@ const (
 // Option changes how a server starts.
 type Option func(*Server)
 
-// WithDataDir starts the server on a data dir of the test's choice instead of an
-// empty one.
-func WithDataDir(dir string) Option {
-	return func(s *Server) { s.DataDir = dir }
-}
-
 // WithObjects gives policies the manifests below dir to read.
 func WithObjects(dir string) Option {
 	return func(s *Server) { s.objects = dir }
@@ -71,11 +65,10 @@ type Server struct {
 	Config *rest.Config
 	// Kubeconfig is the path of the administrator's kubeconfig.
 	Kubeconfig string
-	// DataDir holds everything that outlives the server.
-	DataDir string
 	// Etcd reaches the etcd server behind the API.
 	Etcd storagebackend.TransportConfig
 
+	dataDir       string // holds everything that outlives the server
 	objects       string
 	clientCAFile  string
 	tokenAuthFile string
@@ -88,12 +81,9 @@ type Server struct {
 // Start starts a server, waits until it is ready and stops it when the test ends.
 func Start(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{}
+	s := &Server{dataDir: t.TempDir()}
 	for _, opt := range opts {
 		opt(s)
-	}
-	if s.DataDir == "" {
-		s.DataDir = t.TempDir()
 	}
 	s.start(t)
 	t.Cleanup(func() { s.Stop(t) })
@@ -133,7 +123,7 @@ func (s *Server) As(token string) *rest.Config {
 func (s *Server) start(t testing.TB) {
 	t.Helper()
 	env, err := standalone.Start(t.Context(), standalone.Options{
-		DataDir: s.DataDir, BindAddress: net.IPv4(127, 0, 0, 1), Etcd: storagebackend.TransportConfig{ServerList: s.etcdServers},
+		DataDir: s.dataDir, BindAddress: net.IPv4(127, 0, 0, 1), Etcd: storagebackend.TransportConfig{ServerList: s.etcdServers},
 	})
 	if err != nil {
 		t.Fatalf("start the environment: %v", err)

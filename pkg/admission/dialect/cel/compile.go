@@ -16,15 +16,17 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/bound"
+	"github.com/portcullis-dev/portcullis/pkg/admission/internal/intern"
 )
 
 // compiler turns the expressions of a policy into a program. It is safe for
 // concurrent use.
 type compiler struct {
-	base        func() *cel.Env
-	planner     func() (*planner, error)
-	workspaces  workspaces
-	expressions *expressions
+	base       func() *cel.Env
+	planner    func() (*planner, error)
+	workspaces workspaces
+	// expressions are those that policies use: what several of them say is compiled once.
+	expressions intern.Table[expressionKey, expression]
 	tracing     *tracing
 }
 
@@ -33,10 +35,9 @@ func newCompiler() *compiler {
 		return environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()).StoredExpressionsEnv()
 	})
 	c := &compiler{
-		base:        base,
-		planner:     sync.OnceValues(func() (*planner, error) { return newPlanner(base()) }),
-		workspaces:  workspaces{base: base},
-		expressions: newExpressions(),
+		base:       base,
+		planner:    sync.OnceValues(func() (*planner, error) { return newPlanner(base()) }),
+		workspaces: workspaces{base: base},
 	}
 	c.tracing = newTracing(c)
 	return c
@@ -149,7 +150,7 @@ func (s *compilation) cost(e *expression) *bound.Expression {
 // k8s.io/apiserver/pkg/admission/plugin/cel in what it refuses and how.
 func (s *compilation) expression(source string, declared declarations, returns []*cel.Type) (*expression, *apiservercel.Error) {
 	key := expressionKey{source: source, declared: declared, sees: s.workspace.sees(source)}
-	e := s.compiler.expressions.find(key)
+	e := s.compiler.expressions.Find(key)
 	known := e != nil
 	if !known {
 		env, err := s.workspace.environment(declared)
@@ -176,7 +177,7 @@ func (s *compilation) expression(source string, declared declarations, returns [
 	if e.uses = usesOf(e.checked); e.uses&readsVariables == 0 {
 		e.cost = bound.Analyze(e.checked, nil)
 	}
-	return s.compiler.expressions.add(key, e), nil
+	return s.compiler.expressions.Intern(key, e), nil
 }
 
 func wrongType(want []*cel.Type, got *cel.Type) string {

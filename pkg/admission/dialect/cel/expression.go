@@ -22,6 +22,13 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/bound"
 )
 
+// expressionKey says what an expression is compiled from.
+type expressionKey struct {
+	source   string
+	declared declarations
+	sees     string // the types of the variables that it may name
+}
+
 // expression is one that compiles, ready to run. Policies share it: it knows
 // nothing of the policy but the types of its variables. It is immutable.
 type expression struct {

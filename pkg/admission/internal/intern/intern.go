@@ -19,6 +19,13 @@ type Table[K comparable, V any] struct {
 	values map[K]weak.Pointer[V]
 }
 
+// Find returns the value of k that is in use, or nil.
+func (t *Table[K, V]) Find(k K) *V {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.values[k].Value()
+}
+
 // Intern returns the value of k that is in use, or else value, which is the one in
 // use from now on and must not be modified any more. value must be the pointer of
 // an allocation of its own.

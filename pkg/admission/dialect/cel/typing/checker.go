@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -119,31 +120,47 @@ func (r *run) affordable() int { return max(1, maxWork/work(r.expressions)) }
 // check checks every expression against one type. It reports whether the type has
 // a schema.
 func (r *run) check(ctx context.Context, kind schema.GroupVersionKind) (known bool, err error) {
-	typed, err := r.environment(kind)
+	upstream, err := r.problems(ctx, kind, false)
 	if errors.Is(err, resolver.ErrSchemaNotFound) {
 		return false, nil
 	}
+	if err != nil || !slices.ContainsFunc(upstream, func(text string) bool { return text != "" }) {
+		return err == nil, err
+	}
+	own, err := r.problems(ctx, kind, true)
 	if err != nil {
 		return false, err
 	}
-	compiler, err := newCompiler(typed)
-	if err != nil {
-		return false, err
-	}
-	for _, expression := range r.expressions {
-		if err := ctx.Err(); err != nil {
-			return false, err
+	for i, expression := range r.expressions {
+		issue := Issue{Kind: kind, Text: own[i]}
+		if expression.listed {
+			issue.Listed = upstream[i]
 		}
-		issue, err := compiler.check(expression)
-		if err != nil {
-			return false, err
-		}
-		if issue != nil {
-			issue.Kind = kind
-			expression.issues = append(expression.issues, *issue)
+		if issue.Text != "" || issue.Listed != "" {
+			expression.issues = append(expression.issues, issue)
 		}
 	}
 	return true, nil
+}
+
+// problems returns what is wrong with each expression.
+func (r *run) problems(ctx context.Context, kind schema.GroupVersionKind, mended bool) ([]string, error) {
+	typed, err := r.environment(kind, mended)
+	if err != nil {
+		return nil, err
+	}
+	compiler, err := newCompiler(typed)
+	if err != nil {
+		return nil, err
+	}
+	problems := make([]string, len(r.expressions))
+	for i, expression := range r.expressions {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		problems[i] = compiler.check(expression)
+	}
+	return problems, nil
 }
 
 // findings returns those of status.typeChecking first, each part in the order of

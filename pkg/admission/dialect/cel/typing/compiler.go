@@ -5,12 +5,10 @@ package typing
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/google/cel-go/cel"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
-	"k8s.io/apiserver/pkg/cel/library"
 )
 
 // compiler checks the expressions of one policy against one type. Variables must
@@ -18,8 +16,6 @@ import (
 type compiler struct {
 	composited *plugincel.CompositedCompiler
 	env        *cel.Env
-	// full is env with what upstream's type checker forgets, once it was needed.
-	full *cel.Env
 }
 
 func newCompiler(typed *environment.EnvSet) (*compiler, error) {
@@ -34,44 +30,21 @@ func newCompiler(typed *environment.EnvSet) (*compiler, error) {
 	return &compiler{composited: composited, env: env}, nil
 }
 
-// check returns what is wrong with an expression, and nil when nothing is. What an
-// expression returns does not matter.
-func (c *compiler) check(e *expression) (*Issue, error) {
-	output, listed := compile(c.env, e.text)
+// check returns what is wrong with an expression, and an empty text when nothing
+// is. What an expression returns does not matter.
+func (c *compiler) check(e *expression) (problem string) {
+	var output *cel.Type
+	ast, issues := c.env.Compile(e.text)
+	if len(issues.Errors()) > 0 {
+		problem = bounded(issues.String(), maxIssueBytes)
+	} else {
+		output = ast.OutputType()
+	}
 	if e.variable != "" {
 		c.composited.Compiler = compiled{output: output}
 		c.composited.CompileAndStoreVariable(named{e}, plugincel.OptionalVariableDeclarations{}, environment.StoredExpressions)
 	}
-	if listed == "" {
-		return nil, nil //nolint:nilnil // No issue is the answer.
-	}
-	issue := &Issue{Text: listed}
-	if e.listed {
-		issue.listed = listed
-	}
-	if strings.Contains(e.text, "requestResource") {
-		if c.full == nil {
-			full, err := c.env.Extend(cel.Variable(plugincel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
-			if err != nil {
-				return nil, fmt.Errorf("declare %s: %w", plugincel.RequestResourceAuthorizerVarName, err)
-			}
-			c.full = full
-		}
-		_, issue.Text = compile(c.full, e.text)
-	}
-	if issue.Text == "" && issue.listed == "" {
-		return nil, nil //nolint:nilnil // No issue is the answer.
-	}
-	return issue, nil
-}
-
-// compile returns the type of an expression, or the errors in it.
-func compile(env *cel.Env, text string) (output *cel.Type, problem string) {
-	ast, issues := env.Compile(text)
-	if len(issues.Errors()) > 0 {
-		return nil, bounded(issues.String(), maxIssueBytes)
-	}
-	return ast.OutputType(), ""
+	return problem
 }
 
 // compiled stands for a compiler that has done its work: CompileAndStoreVariable

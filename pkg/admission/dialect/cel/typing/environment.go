@@ -20,29 +20,37 @@ import (
 )
 
 // pair is what an environment declares the types of.
-type pair struct{ object, params schema.GroupVersionKind }
+type pair struct {
+	object, params schema.GroupVersionKind
+	mended         bool
+}
 
-// environment returns the environment in which objects are of the given kind. The
-// error is resolver.ErrSchemaNotFound when there is no schema of it.
-func (r *run) environment(kind schema.GroupVersionKind) (*environment.EnvSet, error) {
-	key := pair{object: kind, params: r.params}
+// environment returns the environment in which objects are of the given kind: that
+// of upstream's type checker, or one in which its mistakes are mended. The error is
+// resolver.ErrSchemaNotFound when there is no schema of the kind.
+func (r *run) environment(kind schema.GroupVersionKind, mended bool) (*environment.EnvSet, error) {
+	key := pair{object: kind, params: r.params, mended: mended}
 	if cached, ok := r.environments.Get(key); ok {
 		if set, ok := cached.(*environment.EnvSet); ok {
 			return set, nil
 		}
 	}
-	objects, err := r.declare(kind)
+	objects, err := r.declare(kind, mended)
 	if err != nil {
 		return nil, err
 	}
 	params := (*apiservercel.DeclType)(nil)
 	if !r.params.Empty() {
-		params, err = r.declare(r.params)
+		params, err = r.declare(r.params, mended)
 		if err != nil && !errors.Is(err, resolver.ErrSchemaNotFound) {
 			return nil, fmt.Errorf("params of %v: %w", r.params, err)
 		}
 	}
-	set, err := r.base.Extend(declarations(objects, params, !r.params.Empty()))
+	declared := declarations(objects, params, !r.params.Empty())
+	if mended {
+		declared.EnvOptions = append(declared.EnvOptions, cel.Variable(plugincel.RequestResourceAuthorizerVarName, library.ResourceCheckType))
+	}
+	set, err := r.base.Extend(declared)
 	if err != nil {
 		return nil, fmt.Errorf("declare the types: %w", err)
 	}
@@ -52,10 +60,13 @@ func (r *run) environment(kind schema.GroupVersionKind) (*environment.EnvSet, er
 
 // declare returns the type that CEL knows objects of a kind by. It is nil when the
 // schema says nothing that CEL could use: any type will do then.
-func (r *run) declare(kind schema.GroupVersionKind) (*apiservercel.DeclType, error) {
+func (r *run) declare(kind schema.GroupVersionKind, mended bool) (*apiservercel.DeclType, error) {
 	found, err := r.cluster.Schema(kind)
 	if err != nil {
 		return nil, err
+	}
+	if mended {
+		found = mend(found)
 	}
 	declared := common.SchemaDeclType(&openapi.Schema{Schema: found}, true)
 	if declared == nil {

@@ -48,10 +48,10 @@ type Issue struct {
 	Kind schema.GroupVersionKind
 	// Text has one or more errors as CEL prints them, with the line of the
 	// expression under each. It is empty when only the type checker of Kubernetes
-	// would find an error, by mistake: it does not know authorizer.requestResource.
+	// finds an error, by mistake.
 	Text string
-	// listed is Text with the mistakes of the type checker of Kubernetes.
-	listed string
+	// Listed is what the type checker of Kubernetes says, which may be nothing.
+	Listed string
 }
 
 // ExpressionWarnings returns what belongs in status.typeChecking: what
@@ -66,6 +66,9 @@ func (r *Result) ExpressionWarnings() []admissionregistrationv1.ExpressionWarnin
 			continue
 		}
 		warning := finding.warning()
+		if warning == "" {
+			continue
+		}
 		if size += len(finding.FieldRef) + len(warning); size > maxStatusBytes {
 			left++
 			continue
@@ -116,7 +119,9 @@ func (r *Result) Lines(maxBytes int) []string {
 func (f *Finding) warning() string {
 	texts := make([]string, 0, len(f.Issues))
 	for i := range f.Issues {
-		texts = append(texts, fmt.Sprintf("%v: %s\n", f.Issues[i].Kind, f.Issues[i].listed))
+		if listed := f.Issues[i].Listed; listed != "" {
+			texts = append(texts, fmt.Sprintf("%v: %s\n", f.Issues[i].Kind, listed))
+		}
 	}
 	return strings.Join(texts, "\n")
 }

@@ -12,13 +12,6 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 )
 
-// len returns the number of expressions that are known.
-func (x *expressions) len() int {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return len(x.known)
-}
-
 func compileOne(t testing.TB, c *compiler, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) *program {
 	t.Helper()
 	p, errs := c.compile(spec)
@@ -75,16 +68,16 @@ func TestSharingKeepsNothingAlive(t *testing.T) {
 		if _, err := gone.validations[0].program(); err != nil { // one that counts keeps nothing alive either
 			t.Fatal(err)
 		}
-		if n := c.expressions.len(); n != 3 {
+		if n := c.expressions.Len(); n != 3 {
 			t.Fatalf("%d expressions are known, want 3", n)
 		}
 		runtime.KeepAlive(gone)
 		deadline := time.After(time.Minute)
-		for c.expressions.len() != 1 {
+		for c.expressions.Len() != 1 {
 			runtime.GC()
 			select {
 			case <-deadline:
-				t.Fatalf("%d expressions are known a minute after their policies have gone, want 1", c.expressions.len())
+				t.Fatalf("%d expressions are known a minute after their policies have gone, want 1", c.expressions.Len())
 			default:
 				runtime.Gosched()
 			}
