@@ -58,7 +58,7 @@ func (a *annotations) add(policy, key, value string) {
 	a.values[key] = append(a.values[key], value)
 }
 
-func (a *annotations) fail(step *Step) {
+func (a *annotations) fail(step *Evaluation) {
 	if len(a.failures) == maxFailures {
 		return
 	}

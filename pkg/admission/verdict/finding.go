@@ -115,8 +115,8 @@ type PolicyID struct{ Kind, Namespace, Name string }
 // ParamRef names the param that a policy was judged with.
 type ParamRef struct{ APIVersion, Kind, Namespace, Name string }
 
-// Step is one Finding with its place in the run.
-type Step struct {
+// Origin says through what a policy came to its findings.
+type Origin struct {
 	Policy  PolicyID
 	Binding string
 	Param   *ParamRef
@@ -125,6 +125,21 @@ type Step struct {
 	// Took is the time that the policy needed for all that it found through
 	// this binding and with this param. It is zero when it had found that before,
 	// through another binding.
+	Took time.Duration
+}
+
+// Step is one Finding with its place in the run. The fields but Finding are those of
+// Origin.
+type Step struct {
+	Policy  PolicyID
+	Binding string
+	Param   *ParamRef
+	OnError FailurePolicy
+	Actions []Action
 	Took    time.Duration
 	Finding Finding
+}
+
+func (s *Step) origin() *Origin {
+	return &Origin{Policy: s.Policy, Binding: s.Binding, Param: s.Param, OnError: s.OnError, Actions: s.Actions, Took: s.Took}
 }

@@ -58,9 +58,11 @@ const (
 	Unmatched
 )
 
-// Evaluation is a step and what it led to.
+// Evaluation is a step and what it led to. It shares what it points to with others,
+// and nobody may modify that.
 type Evaluation struct {
-	Step
+	*Origin
+	Finding *Finding
 	Outcome Outcome
 }
 
@@ -89,7 +91,7 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 func Fold(steps []Step) Verdict {
 	f := newFolder(len(steps))
 	for i := range steps {
-		f.fold(steps[i])
+		f.fold(steps[i].origin(), &steps[i].Finding)
 	}
 	return f.verdict()
 }
@@ -117,18 +119,18 @@ func (f *folder) verdict() Verdict {
 	}
 }
 
-func (f *folder) fold(step Step) {
-	if finding := &step.Finding; finding.Kind == Annotation {
-		f.annotations.add(step.Policy.Name, finding.Key, finding.Shown(finding.Value))
+func (f *folder) fold(origin *Origin, finding *Finding) {
+	if finding.Kind == Annotation {
+		f.annotations.add(origin.Policy.Name, finding.Key, finding.Shown(finding.Value))
 		return
 	}
-	f.evaluations = append(f.evaluations, Evaluation{Step: step})
-	last := &f.evaluations[len(f.evaluations)-1]
-	last.Outcome = f.outcome(&last.Step)
+	step := Evaluation{Origin: origin, Finding: finding}
+	step.Outcome = f.outcome(&step)
+	f.evaluations = append(f.evaluations, step)
 }
 
 // outcome returns what a step leads to, and notes it.
-func (f *folder) outcome(step *Step) Outcome {
+func (f *folder) outcome(step *Evaluation) Outcome {
 	switch step.Finding.Kind {
 	case Pass:
 		return Passed
@@ -155,7 +157,7 @@ func (f *folder) outcome(step *Step) Outcome {
 }
 
 // act applies the actions of the binding and returns the gravest.
-func (f *folder) act(step *Step) Outcome {
+func (f *folder) act(step *Evaluation) Outcome {
 	if len(step.Actions) == 0 {
 		return f.deny(step)
 	}
@@ -195,7 +197,7 @@ func (f *folder) warn(text string) {
 	f.warnings = append(f.warnings, text)
 }
 
-func (f *folder) deny(step *Step) Outcome {
+func (f *folder) deny(step *Evaluation) Outcome {
 	f.denied++
 	if len(f.denials) == maxCauses {
 		return Denied

@@ -7,7 +7,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // ErrTooManyEvaluations says that policies, bindings and params multiply to more
@@ -44,20 +43,8 @@ type Recorder struct {
 // record is the steps that have all but the finding in common. Very many bindings
 // may have found the same: they share the findings.
 type record struct {
-	policy   PolicyID
-	binding  string
-	param    *ParamRef
-	onError  FailurePolicy
-	actions  []Action
-	took     time.Duration
+	Origin
 	findings []Finding
-}
-
-func (r *record) step(i int) Step {
-	return Step{
-		Policy: r.policy, Binding: r.binding, Param: r.param,
-		OnError: r.onError, Actions: r.actions, Took: r.took, Finding: r.findings[i],
-	}
 }
 
 // ListsUnmatched says whether there is room for another step that says why a
@@ -92,10 +79,7 @@ func (r *Recorder) AddAll(step Step, findings []Finding) error {
 	if len(r.records) == cap(r.records) { // twice the room, so that less is copied than kept
 		r.records = append(make([]record, 0, max(16, 2*len(r.records))), r.records...)
 	}
-	r.records = append(r.records, record{
-		policy: step.Policy, binding: step.Binding, param: step.Param,
-		onError: step.OnError, actions: step.Actions, took: step.Took, findings: findings,
-	})
+	r.records = append(r.records, record{Origin: *step.origin(), findings: findings})
 	return nil
 }
 
@@ -147,7 +131,7 @@ func (r *Recorder) Fold() Verdict {
 	for i := range r.records {
 		record := &r.records[i]
 		for j := range record.findings {
-			f.fold(record.step(j))
+			f.fold(&record.Origin, &record.findings[j])
 		}
 	}
 	v := f.verdict()

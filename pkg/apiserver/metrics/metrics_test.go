@@ -179,7 +179,7 @@ func TestJudgedCountsEvaluations(t *testing.T) {
 
 func TestJudgedKnowsNoOutcome(t *testing.T) {
 	m, _ := newTestMetrics("p")
-	m.Judged(&verdict.Verdict{Evaluations: []verdict.Evaluation{{Step: verdict.Step{Policy: policyID("p")}, Outcome: 255}}})
+	m.Judged(&verdict.Verdict{Evaluations: []verdict.Evaluation{{Origin: &verdict.Origin{Policy: policyID("p")}, Finding: &verdict.Finding{}, Outcome: 255}}})
 	if got, want := counted(t, m), "error=1 errors_total=1"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

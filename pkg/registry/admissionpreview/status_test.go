@@ -84,14 +84,14 @@ func TestZeroVerdictDenies(t *testing.T) {
 }
 
 func TestEvaluations(t *testing.T) {
-	step := verdict.Step{
+	origin := verdict.Origin{
 		Policy:  verdict.PolicyID{Kind: "K", Namespace: "ns", Name: "p"},
 		Binding: "b",
 		Param:   &verdict.ParamRef{APIVersion: "v1", Kind: "ConfigMap", Namespace: "prod", Name: "limits"},
-		Finding: verdict.Finding{Rule: "validations[2]", Expression: "false", Message: "m"},
 	}
+	finding := verdict.Finding{Rule: "validations[2]", Expression: "false", Message: "m"}
 	f := newFixture(t)
-	f.answer.Evaluations = []verdict.Evaluation{{Step: step, Outcome: verdict.Denied}}
+	f.answer.Evaluations = []verdict.Evaluation{{Origin: &origin, Finding: &finding, Outcome: verdict.Denied}}
 	want := policyapi.Evaluation{
 		Policy:     policyapi.PolicyReference{Kind: "K", Namespace: "ns", Name: "p"},
 		Binding:    "b",
@@ -117,7 +117,7 @@ func TestEvaluations(t *testing.T) {
 		200:             policyapi.OutcomeError,
 	}
 	for in, want := range outcomes {
-		f.answer.Evaluations = []verdict.Evaluation{{Outcome: in}}
+		f.answer.Evaluations = []verdict.Evaluation{{Origin: &verdict.Origin{}, Finding: &verdict.Finding{}, Outcome: in}}
 		if got := f.ask(t, asking).Evaluations[0]; got.Outcome != want || got.Param != nil {
 			t.Errorf("outcome %d: got %+v, want %s and no param", in, got, want)
 		}
@@ -131,7 +131,7 @@ func TestConcealedMessages(t *testing.T) {
 	f := newFixture(t)
 	finding := verdict.Finding{Rule: "validations[0]", Message: "m", Trace: &verdict.Trace{Concealed: "Secret ns/x: you may not get it"}}
 	for outcome := verdict.Failed; outcome <= verdict.Unmatched; outcome++ {
-		f.answer.Evaluations = []verdict.Evaluation{{Outcome: outcome, Step: verdict.Step{Finding: finding, Took: time.Second}}}
+		f.answer.Evaluations = []verdict.Evaluation{{Origin: &verdict.Origin{Took: time.Second}, Finding: &finding, Outcome: outcome}}
 		want := "(concealed: Secret ns/x: you may not get it)"
 		if outcome == verdict.Denied || outcome == verdict.Warned {
 			want = "m"

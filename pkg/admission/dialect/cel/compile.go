@@ -17,6 +17,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/bound"
 	"github.com/portcullis-dev/portcullis/pkg/admission/internal/intern"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
 // compiler turns the expressions of a policy into a program. It is safe for
@@ -99,9 +100,9 @@ func (s *compilation) policy() {
 	for i := range p.conditions {
 		p.conditions[i] = s.clause(spec.MatchConditions[i].Expression, s.judging, boolean, place{"matchConditions", i, "expression"})
 	}
-	p.validations, p.rules = make([]clause, len(spec.Validations)), make([]string, len(spec.Validations))
+	p.validations, p.passed = make([]clause, len(spec.Validations)), make([]verdict.Finding, len(spec.Validations))
 	for i := range p.validations {
-		p.rules[i] = fmt.Sprintf("validations[%d]", i)
+		p.passed[i] = verdict.Finding{Kind: verdict.Pass, Index: i, Rule: fmt.Sprintf("validations[%d]", i), Expression: spec.Validations[i].Expression}
 		p.validations[i] = s.clause(spec.Validations[i].Expression, s.judging, boolean, place{"validations", i, "expression"})
 	}
 	p.annotations = make([]clause, len(spec.AuditAnnotations))

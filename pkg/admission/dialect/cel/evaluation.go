@@ -14,6 +14,7 @@ import (
 	"github.com/google/cel-go/interpreter"
 	corev1 "k8s.io/api/core/v1"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/admission/plugin/policy/validating"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/library"
@@ -54,6 +55,9 @@ type evaluation struct {
 	bare bool
 
 	authorizers [2]ref.Val // nil until someone looks
+	// decisions are those of the last evaluation in the frame, whose room is used
+	// again.
+	decisions []validating.PolicyDecision
 }
 
 var _ interpreter.Activation = (*evaluation)(nil)
@@ -121,11 +125,21 @@ func (e *evaluation) begin(next part, counting bool, budget int64) {
 // before.
 func (f *frame) evaluate(ctx context.Context, p *program, namespace *corev1.Namespace, param *param, authorizer authorizer.UnconditionalAuthorizer) *evaluation {
 	e := &f.evaluation
-	*e = evaluation{frame: f, param: param, authorizer: authorizer, variables: variables{values: e.variables.values}}
+	*e = evaluation{frame: f, param: param, authorizer: authorizer, variables: variables{values: e.variables.values}, decisions: e.decisions}
 	e.variables.start(&p.variables)
 	e.variables.compute = func(i int) ref.Val { return e.variable(ctx, &p.variables.list[i]) }
 	f.namespace.set(namespace)
 	return e
+}
+
+// decisionsFor returns so many empty decisions, valid until the next evaluation.
+func (e *evaluation) decisionsFor(n int) []validating.PolicyDecision {
+	if cap(e.decisions) < n {
+		e.decisions = make([]validating.PolicyDecision, n)
+	}
+	e.decisions = e.decisions[:n]
+	clear(e.decisions)
+	return e.decisions
 }
 
 // outcome is what became of one expression. The zero value is that of none.

@@ -6,6 +6,7 @@ package cel
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -23,13 +24,15 @@ var _ policy.Program = (*program)(nil)
 // program judges requests with the expressions of one policy. It is immutable but
 // for what it remembers, and safe for concurrent use.
 type program struct {
-	spec           *admissionregistrationv1.ValidatingAdmissionPolicySpec
-	variables      definitions
-	conditions     []clause
-	validations    []clause
-	messages       []clause // of the validations, in their order
-	annotations    []clause
-	rules          []string // the names of the validations in findings
+	spec        *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	variables   definitions
+	conditions  []clause
+	validations []clause
+	messages    []clause // of the validations, in their order
+	annotations []clause
+	// passed are the findings where no validation objects. They are shared and never
+	// modified.
+	passed         []verdict.Finding
 	needsNamespace bool
 	// failure, when not nil, is why the policy could not be compiled at all.
 	failure error
@@ -100,7 +103,7 @@ func (p *program) judge(ctx context.Context, e *evaluation, fit parts, g *given)
 		}
 	}
 	result := p.validate(ctx, e, fit)
-	findings := p.findings(&result)
+	findings := p.findings(&result, explain)
 	if explain {
 		p.explain(ctx, g, &result.ValidateResult, findings)
 	}
@@ -158,7 +161,12 @@ func isNamespace(req *request.Request) bool {
 	return kind.Group == "" && kind.Version == "v1" && kind.Kind == "Namespace"
 }
 
-func (p *program) findings(result *result) []verdict.Finding {
+// findings returns those of a result. Unless they are needed to write to, they may be
+// shared.
+func (p *program) findings(result *result, own bool) []verdict.Finding {
+	if !own && len(result.AuditAnnotations) == 0 && p.admitsAll(result.Decisions) {
+		return p.passed
+	}
 	findings := make([]verdict.Finding, 0, len(result.Decisions)+len(result.AuditAnnotations))
 	for i := range result.Decisions {
 		findings = append(findings, p.decision(i, len(result.Decisions), &result.Decisions[i]))
@@ -167,6 +175,12 @@ func (p *program) findings(result *result) []verdict.Finding {
 		findings = p.appendAnnotation(findings, i, result)
 	}
 	return findings
+}
+
+func (p *program) admitsAll(decisions []validating.PolicyDecision) bool {
+	return len(decisions) == len(p.passed) && !slices.ContainsFunc(decisions, func(d validating.PolicyDecision) bool {
+		return d.Evaluation != validating.EvalAdmit
+	})
 }
 
 func (p *program) decision(i, of int, decision *validating.PolicyDecision) verdict.Finding {
@@ -182,8 +196,7 @@ func (p *program) decision(i, of int, decision *validating.PolicyDecision) verdi
 	// An error of the whole policy comes alone, whatever the number of
 	// validations is.
 	if of == len(p.spec.Validations) {
-		finding.Rule = p.rules[i]
-		finding.Expression = p.spec.Validations[i].Expression
+		finding.Rule, finding.Expression = p.passed[i].Rule, p.passed[i].Expression
 	}
 	return finding
 }

@@ -83,7 +83,7 @@ func failed(message string) validating.PolicyDecision {
 
 // decide evaluates the validations and then their messages.
 func (p *program) decide(ctx context.Context, e *evaluation, counting bool) ([]validating.PolicyDecision, error) {
-	decisions := make([]validating.PolicyDecision, len(p.validations))
+	decisions := e.decisionsFor(len(p.validations))
 	e.begin(validations, counting, celconfig.RuntimeCELCostBudget)
 	denied := false
 	for i := range p.validations {
