@@ -4,7 +4,9 @@
 package etcdtest
 
 import (
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -149,12 +151,27 @@ func (p *proxy) wait() {
 	}
 }
 
+// The ports from which freeAddress chooses are below those that systems give to
+// whoever asks for any, and to clients: what listens there may close and listen
+// again.
+const (
+	firstPort = 20_000
+	ports     = 12_000
+)
+
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is local
-	if err != nil {
-		t.Fatal(err)
+	var problem error
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports)) //nolint:gosec // no secret
+		listener, err := net.Listen("tcp", address)                        //nolint:noctx // it is local
+		if err != nil {
+			problem = err
+			continue
+		}
+		listener.Close()
+		return address
 	}
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Fatalf("no free port: %v", problem)
+	return ""
 }

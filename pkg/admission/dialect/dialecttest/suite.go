@@ -8,6 +8,7 @@ package dialecttest
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -176,7 +177,7 @@ func (s Suite) explained(t *testing.T) {
 				if i%2 == 0 {
 					explain = &policy.Explain{}
 				}
-				got := s.explain(t.Context(), unit, req, explain)
+				got := slices.Clone(s.explain(t.Context(), unit, req, explain)) // they are shared
 				for i := range got {
 					if got[i].Trace != nil && explain == nil {
 						t.Errorf("%s: a trace that nobody asked for: %+v", name, got[i])
