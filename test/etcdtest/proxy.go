@@ -163,8 +163,8 @@ func freeAddress(t testing.TB) string {
 	t.Helper()
 	var problem error
 	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports)) //nolint:gosec // no secret
-		listener, err := net.Listen("tcp", address)                        //nolint:noctx // it is local
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
+		listener, err := net.Listen("tcp", address) //nolint:noctx // it is local
 		if err != nil {
 			problem = err
 			continue
