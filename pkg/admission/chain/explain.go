@@ -26,7 +26,7 @@ func (r *run) explained(candidates []*policy.Bound) func(context.Context, *polic
 		if judging[bound] {
 			return r.bound(ctx, bound)
 		}
-		step := verdict.Step{Policy: bound.ID}
+		step := verdict.Step{Origin: verdict.Origin{Policy: bound.ID}}
 		if reason := r.outOfForce(bound); reason != "" {
 			return r.unmatched(step, reason)
 		}

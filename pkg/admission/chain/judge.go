@@ -67,7 +67,7 @@ type run struct {
 // bound judges one policy through all its bindings. An error ends the request.
 func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
 	unit := bound.Policy
-	step := verdict.Step{Policy: unit.ID, OnError: unit.Policy.OnError}
+	step := verdict.Step{Origin: verdict.Origin{Policy: unit.ID, OnError: unit.Policy.OnError}}
 	matched, ok, err := r.matches(ctx, step, unit.Policy)
 	if err != nil {
 		return r.misconfigured(step, fmt.Errorf("failed to configure policy: %w", err))

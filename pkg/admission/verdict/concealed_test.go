@@ -17,11 +17,11 @@ func TestFoldConceals(t *testing.T) {
 	steps := func(trace *Trace) []Step {
 		id := PolicyID{Kind: "P", Name: "p"}
 		return []Step{
-			{Policy: id, Binding: "b", Actions: []Action{Audit}, Finding: Finding{Kind: Fail, Message: data + " 1", Trace: trace}},
-			{Policy: id, Binding: "b", Actions: []Action{Warn, Audit}, Finding: Finding{Kind: Error, Message: data + " 2", Trace: trace}},
-			{Policy: id, Binding: "b", Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: data + " 3", Trace: trace}},
-			{Policy: id, OnError: Ignore, Finding: Finding{Kind: Misconfigured, Message: data + " 4", Trace: trace}},
-			{Policy: id, Binding: "b", Finding: Finding{Kind: Annotation, Key: "k", Value: data, Trace: trace}},
+			{Origin: Origin{Policy: id, Binding: "b", Actions: []Action{Audit}}, Finding: Finding{Kind: Fail, Message: data + " 1", Trace: trace}},
+			{Origin: Origin{Policy: id, Binding: "b", Actions: []Action{Warn, Audit}}, Finding: Finding{Kind: Error, Message: data + " 2", Trace: trace}},
+			{Origin: Origin{Policy: id, Binding: "b", Actions: []Action{Deny}}, Finding: Finding{Kind: Fail, Message: data + " 3", Trace: trace}},
+			{Origin: Origin{Policy: id, OnError: Ignore}, Finding: Finding{Kind: Misconfigured, Message: data + " 4", Trace: trace}},
+			{Origin: Origin{Policy: id, Binding: "b"}, Finding: Finding{Kind: Annotation, Key: "k", Value: data, Trace: trace}},
 		}
 	}
 	plain := Fold(steps(nil))

@@ -128,18 +128,8 @@ type Origin struct {
 	Took time.Duration
 }
 
-// Step is one Finding with its place in the run. The fields but Finding are those of
-// Origin.
+// Step is one Finding with its place in the run.
 type Step struct {
-	Policy  PolicyID
-	Binding string
-	Param   *ParamRef
-	OnError FailurePolicy
-	Actions []Action
-	Took    time.Duration
+	Origin
 	Finding Finding
-}
-
-func (s *Step) origin() *Origin {
-	return &Origin{Policy: s.Policy, Binding: s.Binding, Param: s.Param, OnError: s.OnError, Actions: s.Actions, Took: s.Took}
 }

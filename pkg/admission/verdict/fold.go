@@ -91,7 +91,7 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 func Fold(steps []Step) Verdict {
 	f := newFolder(len(steps))
 	for i := range steps {
-		f.fold(steps[i].origin(), &steps[i].Finding)
+		f.fold(&steps[i].Origin, &steps[i].Finding)
 	}
 	return f.verdict()
 }

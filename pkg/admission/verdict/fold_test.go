@@ -106,7 +106,7 @@ func TestFoldTruthTable(t *testing.T) {
 	for _, r := range rows {
 		t.Run(fmt.Sprintf("kind %d, failure policy %d, actions %v", r.kind, r.onError, r.actions), func(t *testing.T) {
 			got := Fold([]Step{{
-				Policy: PolicyID{Kind: "P", Name: "p"}, Binding: "b", OnError: r.onError, Actions: r.actions,
+				Origin:  Origin{Policy: PolicyID{Kind: "P", Name: "p"}, Binding: "b", OnError: r.onError, Actions: r.actions},
 				Finding: Finding{Kind: r.kind, Message: "m"},
 			}})
 			evaluations := 1
@@ -145,9 +145,9 @@ func TestZeroVerdictDenies(t *testing.T) {
 func TestFoldTexts(t *testing.T) {
 	policy := PolicyID{Kind: "ValidatingAdmissionPolicy", Name: "p"}
 	got := Fold([]Step{
-		{Policy: policy, Binding: "b", Actions: []Action{Warn, Audit}, Finding: Finding{Kind: Fail, Index: 2, Message: "too <many>"}},
-		{Policy: policy, Finding: Finding{Kind: Misconfigured, Message: "failed to configure policy: x"}},
-		{Policy: policy, Binding: "b", Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "y", Reason: metav1.StatusReasonForbidden}},
+		{Origin: Origin{Policy: policy, Binding: "b", Actions: []Action{Warn, Audit}}, Finding: Finding{Kind: Fail, Index: 2, Message: "too <many>"}},
+		{Origin: Origin{Policy: policy}, Finding: Finding{Kind: Misconfigured, Message: "failed to configure policy: x"}},
+		{Origin: Origin{Policy: policy, Binding: "b", Actions: []Action{Deny}}, Finding: Finding{Kind: Fail, Message: "y", Reason: metav1.StatusReasonForbidden}},
 	})
 	want := Verdict{
 		Denied: 2,
@@ -179,7 +179,7 @@ func TestFoldTexts(t *testing.T) {
 
 func TestAuditAnnotations(t *testing.T) {
 	annotate := func(policy, key, value string) Step {
-		return Step{Policy: PolicyID{Name: policy}, Finding: Finding{Kind: Annotation, Key: key, Value: value}}
+		return Step{Origin: Origin{Policy: PolicyID{Name: policy}}, Finding: Finding{Kind: Annotation, Key: key, Value: value}}
 	}
 	long := strings.Repeat("x", maxAnnotationBytes+1)
 	got := Fold([]Step{
@@ -198,7 +198,7 @@ func TestAuditAnnotations(t *testing.T) {
 func TestAuditFailuresAreBounded(t *testing.T) {
 	steps := make([]Step, maxFailures+10)
 	for i := range steps {
-		steps[i] = Step{Actions: []Action{Audit}, Finding: Finding{Kind: Fail, Index: i}}
+		steps[i] = Step{Origin: Origin{Actions: []Action{Audit}}, Finding: Finding{Kind: Fail, Index: i}}
 	}
 	list := Fold(steps).AuditAnnotations[ValidationFailureKey]
 	if got := strings.Count(list, `"expressionIndex"`); got != maxFailures {
@@ -212,10 +212,10 @@ func TestOutputIsBounded(t *testing.T) {
 	for i := range maxWarnings + 10 {
 		id := PolicyID{Kind: "P", Name: "p"}
 		steps = append(steps,
-			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail, Message: fmt.Sprint(i)}},
-			Step{Policy: id, Actions: []Action{Warn}, Finding: Finding{Kind: Fail, Message: "again"}},
-			Step{Policy: id, Actions: []Action{Deny}, Finding: Finding{Kind: Fail, Message: "m"}},
-			Step{Policy: id, Finding: Finding{Kind: Annotation, Key: "k", Value: fmt.Sprintf("%05d", i) + strings.Repeat("x", maxAnnotationBytes)}})
+			Step{Origin: Origin{Policy: id, Actions: []Action{Warn}}, Finding: Finding{Kind: Fail, Message: fmt.Sprint(i)}},
+			Step{Origin: Origin{Policy: id, Actions: []Action{Warn}}, Finding: Finding{Kind: Fail, Message: "again"}},
+			Step{Origin: Origin{Policy: id, Actions: []Action{Deny}}, Finding: Finding{Kind: Fail, Message: "m"}},
+			Step{Origin: Origin{Policy: id}, Finding: Finding{Kind: Annotation, Key: "k", Value: fmt.Sprintf("%05d", i) + strings.Repeat("x", maxAnnotationBytes)}})
 	}
 	got := Fold(steps)
 	if len(got.Denials) != maxCauses || got.Denied != maxWarnings+10 {
@@ -240,7 +240,7 @@ func FuzzFold(f *testing.F) {
 		var steps []Step
 		allowed := true
 		for ; len(data) >= 3; data = data[3:] {
-			step := Step{OnError: FailurePolicy(data[1]), Finding: Finding{Kind: Kind(data[0])}}
+			step := Step{Origin: Origin{OnError: FailurePolicy(data[1])}, Finding: Finding{Kind: Kind(data[0])}}
 			if data[2] > 0 {
 				step.Actions = []Action{Action(data[2] - 1)}
 			}

@@ -79,7 +79,7 @@ func (r *Recorder) AddAll(step Step, findings []Finding) error {
 	if len(r.records) == cap(r.records) { // twice the room, so that less is copied than kept
 		r.records = append(make([]record, 0, max(16, 2*len(r.records))), r.records...)
 	}
-	r.records = append(r.records, record{Origin: *step.origin(), findings: findings})
+	r.records = append(r.records, record{Origin: step.Origin, findings: findings})
 	return nil
 }
 

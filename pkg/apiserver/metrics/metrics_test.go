@@ -164,8 +164,11 @@ func TestJudgedCountsEvaluations(t *testing.T) {
 			var steps []verdict.Step
 			for _, s := range test.steps {
 				steps = append(steps, verdict.Step{
-					Policy: policyID("p"), Binding: s.binding, Param: s.param, OnError: s.onError, Actions: []verdict.Action{s.action},
-					Took: time.Millisecond, Finding: verdict.Finding{Kind: s.kind},
+					Origin: verdict.Origin{
+						Policy: policyID("p"), Binding: s.binding, Param: s.param, OnError: s.onError,
+						Actions: []verdict.Action{s.action}, Took: time.Millisecond,
+					},
+					Finding: verdict.Finding{Kind: s.kind},
 				})
 			}
 			v := verdict.Fold(steps)
@@ -219,7 +222,7 @@ func TestSeriesFollowThePolicies(t *testing.T) {
 	before := len(samples(t, m))
 	delete(stored, policyID("p"))
 	m.Changed(policyID("p"))
-	v := verdict.Fold([]verdict.Step{{Policy: policyID("p"), Finding: verdict.Finding{Kind: verdict.Fail}}})
+	v := verdict.Fold([]verdict.Step{{Origin: verdict.Origin{Policy: policyID("p")}, Finding: verdict.Finding{Kind: verdict.Fail}}})
 	m.Judged(&v)
 	for name := range samples(t, m) {
 		if strings.Contains(name, "policy=p") {
@@ -411,7 +414,7 @@ func tenPolicies() (*Registry, *verdict.Verdict) {
 		name := fmt.Sprintf("policy-%d.example.com", i)
 		names = append(names, name)
 		for range 2 {
-			steps = append(steps, verdict.Step{Policy: policyID(name), Binding: name + "-binding", Took: 30 * time.Microsecond, Finding: verdict.Finding{Kind: verdict.Pass}})
+			steps = append(steps, verdict.Step{Origin: verdict.Origin{Policy: policyID(name), Binding: name + "-binding", Took: 30 * time.Microsecond}, Finding: verdict.Finding{Kind: verdict.Pass}})
 		}
 	}
 	m, _ := newTestMetrics(names...)

@@ -6,6 +6,7 @@ package cel
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
@@ -87,5 +88,23 @@ func TestFit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRefused: an audit annotation that turns out to be no text is no error that a
+// failurePolicy could ignore, however many there are.
+func TestRefused(t *testing.T) {
+	spec := specOf([][2]string{{"a", "'x'"}, {"b", "variables.a"}, {"a", "1"}}, "true")
+	for i := range 40 {
+		spec.AuditAnnotations = append(spec.AuditAnnotations, admissionregistrationv1.AuditAnnotation{Key: fmt.Sprint("k", i), ValueExpression: "variables.b"})
+	}
+	findings := compileOne(t, newCompiler(), spec).Evaluate(t.Context(), benchInput(t)())
+	if len(findings) != 41 {
+		t.Fatalf("got %d findings, want 41", len(findings))
+	}
+	for i, finding := range findings[1:] {
+		if finding.Kind != verdict.Refused || !strings.Contains(finding.Message, "unsupported return type: int") {
+			t.Errorf("annotation %d: got %+v, want it refused", i, finding)
+		}
 	}
 }

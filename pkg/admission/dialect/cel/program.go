@@ -214,7 +214,7 @@ func (p *program) appendAnnotation(findings []verdict.Finding, i int, result *re
 		finding.Kind, finding.Key, finding.Value = verdict.Annotation, annotation.Key, annotation.Value
 	case validating.AuditAnnotationActionError:
 		finding.Kind, finding.Message = verdict.Misconfigured, annotation.Error
-		if result.refused&(1<<i) != 0 {
+		if slices.Contains(result.refused, i) {
 			finding.Kind = verdict.Refused
 		}
 	default:

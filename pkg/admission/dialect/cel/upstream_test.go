@@ -104,13 +104,9 @@ func everything() parts {
 	return parts(0).with(conditions).with(validations).with(annotations)
 }
 
-// judgeAs returns what p finds when the parts of fit are evaluated without counting.
-func (p *program) judgeAs(t testing.TB, in policy.Input, fit parts) verdictOf {
-	t.Helper()
-	return p.judgeWithin(t.Context(), t, in, fit)
-}
-
-func (p *program) judgeWithin(ctx context.Context, t testing.TB, in policy.Input, fit parts) verdictOf {
+// versionOf returns what policies share of a request, and the request as they match
+// it.
+func versionOf(t testing.TB, in policy.Input) (*shared, *version) {
 	t.Helper()
 	shared, err := sharedOf(in.Request)
 	if err != nil {
@@ -120,6 +116,18 @@ func (p *program) judgeWithin(ctx context.Context, t testing.TB, in policy.Input
 	if err != nil {
 		t.Fatal(err)
 	}
+	return shared, version
+}
+
+// judgeAs returns what p finds when the parts of fit are evaluated without counting.
+func (p *program) judgeAs(t testing.TB, in policy.Input, fit parts) verdictOf {
+	t.Helper()
+	return p.judgeWithin(t.Context(), t, in, fit)
+}
+
+func (p *program) judgeWithin(ctx context.Context, t testing.TB, in policy.Input, fit parts) verdictOf {
+	t.Helper()
+	shared, version := versionOf(t, in)
 	namespace, err := p.namespace(ctx, in)
 	if err != nil {
 		t.Fatal(err)
@@ -140,14 +148,7 @@ func (p *program) judgeWithin(ctx context.Context, t testing.TB, in policy.Input
 // attributesOf returns a request as upstream takes it.
 func attributesOf(t testing.TB, in policy.Input) *admission.VersionedAttributes {
 	t.Helper()
-	shared, err := sharedOf(in.Request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := shared.version(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, version := versionOf(t, in)
 	attributes := *version.attributes
 	return &attributes
 }
@@ -155,14 +156,7 @@ func attributesOf(t testing.TB, in policy.Input) *admission.VersionedAttributes 
 // sizesOf returns the sizes of all that p may read.
 func (p *program) sizesOf(t testing.TB, in policy.Input) bound.Sizes {
 	t.Helper()
-	shared, err := sharedOf(in.Request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	version, err := shared.version(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared, version := versionOf(t, in)
 	frame := version.take(in.Matched.Resource)
 	defer version.put(frame)
 	sizes := frame.sizes.Max(shared.param(in.Param).sizes)

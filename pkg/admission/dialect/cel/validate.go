@@ -50,9 +50,9 @@ func (p *program) unmatched(ctx context.Context, e *evaluation, counting bool) (
 // result is that of upstream without a failurePolicy, which would change it.
 type result struct {
 	validating.ValidateResult
-	// refused has a bit for each audit annotation whose error no failurePolicy
-	// ignores. There are at most 20.
-	refused uint32
+	// refused are the places of audit annotations whose error no failurePolicy
+	// ignores. There hardly ever are any.
+	refused []int
 }
 
 // validate evaluates what comes after the match conditions; see Validate in
@@ -162,20 +162,20 @@ func message(validation *admissionregistrationv1.Validation, told outcome) strin
 }
 
 // annotate evaluates the audit annotations, and returns which are refused.
-func (p *program) annotate(ctx context.Context, e *evaluation, counting bool) (notes []validating.PolicyAuditAnnotation, refused uint32, err error) {
+func (p *program) annotate(ctx context.Context, e *evaluation, counting bool) (notes []validating.PolicyAuditAnnotation, refused []int, err error) {
 	if len(p.annotations) == 0 {
-		return nil, 0, nil
+		return nil, nil, nil
 	}
 	e.begin(annotations, counting, celconfig.RuntimeCELCostBudget)
 	notes = make([]validating.PolicyAuditAnnotation, len(p.annotations))
 	for i := range p.annotations {
 		result, err := e.evaluate(ctx, &p.annotations[i])
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, err
 		}
 		notes[i] = annotation(&p.spec.AuditAnnotations[i], result)
 		if result.err == nil && notes[i].Action == validating.AuditAnnotationActionError {
-			refused |= 1 << i
+			refused = append(refused, i)
 		}
 	}
 	return notes, refused, nil
