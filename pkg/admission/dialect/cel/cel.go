@@ -7,7 +7,7 @@
 // environments and run by cel-go.
 //
 // What is around that is made anew, for speed: an environment serves all policies
-// and not one (workspace), an expression is compiled once (expressions), what it sees
+// and not one (workspace), an expression is compiled once (expression), what it sees
 // is made once for a request (shared, frame), and what it costs is only counted where
 // a limit could be reached (fit). Where that is so, the programs are upstream's own.
 //
