@@ -87,6 +87,7 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
 	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies, c.addTypeChecks(policies, objects)))
 	c.Extra.Hooks = with(c.Extra.Hooks, objectsHook, followObjects(objects))
+	c.Extra.Hooks = with(c.Extra.Hooks, restHook, restPolicies(policies.Rest))
 	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", func(*http.Request) error { return follower.Ready() }))
 	return nil
 }

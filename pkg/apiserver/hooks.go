@@ -4,8 +4,11 @@
 package apiserver
 
 import (
+	"context"
 	"fmt"
+	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
@@ -24,7 +27,12 @@ const ConditionsHook = "portcullis-policy-conditions"
 const (
 	policiesHook = "portcullis-follow-policies"
 	objectsHook  = "portcullis-follow-objects"
+	restHook     = "portcullis-rest-policies"
 )
+
+// restPeriod is how long at least, and half of how long at most, a policy that no
+// request asks is kept ready.
+const restPeriod = 5 * time.Minute
 
 // Every hook returns at once and goes on until the server stops.
 
@@ -39,6 +47,14 @@ func followPolicies(policies *follow.Policies) genericapiserver.PostStartHookFun
 func followObjects(objects *offline.Directory) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		go objects.Run(hook)
+		return nil
+	}
+}
+
+// restPolicies calls rest again and again; see catalog.Catalog.Rest.
+func restPolicies(rest func()) genericapiserver.PostStartHookFunc {
+	return func(hook genericapiserver.PostStartHookContext) error {
+		go wait.UntilWithContext(hook, func(context.Context) { rest() }, restPeriod)
 		return nil
 	}
 }

@@ -6,7 +6,8 @@ package bench_test
 import "testing"
 
 func workloads() (ten, thousand, tenThousand, bindings workload) {
-	return workload{"10 of 10", 10, 1}, workload{"10 of 1,000", 1_000, 1}, workload{"10 of 10,000", 10_000, 1}, workload{"1 with 1,000 bindings", 1, 1_000}
+	return workload{name: "10 of 10", policies: 10, bindings: 1}, workload{name: "10 of 1,000", policies: 1_000, bindings: 1},
+		workload{name: "10 of 10,000", policies: 10_000, bindings: 1}, workload{name: "1 with 1,000 bindings", policies: 1, bindings: 1_000}
 }
 
 // BenchmarkJudge measures one request. With 10,000 policies upstream needs minutes

@@ -11,6 +11,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // matching is how many policies are about the request, where there are several.
@@ -21,6 +22,9 @@ type workload struct {
 	name     string
 	policies int // the first of them match
 	bindings int // of each policy
+	// inUse says that requests have asked all policies of late, not only those that
+	// match the one that is measured.
+	inUse bool
 }
 
 func (w workload) matching() int { return min(matching, w.policies) }
@@ -32,7 +36,8 @@ func (w workload) policy(i int) *admissionregistrationv1.ValidatingAdmissionPoli
 	variable := fmt.Sprintf("containers%d", i)
 	rule := admissionregistrationv1.Rule{APIGroups: []string{"apps"}, APIVersions: []string{"v1"}, Resources: []string{"deployments"}, Scope: &all}
 	if i >= w.matching() {
-		rule.APIGroups, rule.Resources = []string{fmt.Sprintf("group%d.example.com", i%50)}, []string{fmt.Sprintf("things%d", i%500)}
+		resource := elsewhere(i)
+		rule.APIGroups, rule.Resources = []string{resource.Group}, []string{resource.Resource}
 	}
 	return &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: policyName(i), Generation: 1, ResourceVersion: fmt.Sprint(i + 1)},
@@ -61,6 +66,11 @@ func (w workload) policy(i int) *admissionregistrationv1.ValidatingAdmissionPoli
 			},
 		},
 	}
+}
+
+// elsewhere is what a policy is about that is not about the request.
+func elsewhere(i int) schema.GroupResource {
+	return schema.GroupResource{Group: fmt.Sprintf("group%d.example.com", i%50), Resource: fmt.Sprintf("things%d", i%500)}
 }
 
 func (w workload) binding(i, of int) *admissionregistrationv1.ValidatingAdmissionPolicyBinding {

@@ -38,6 +38,7 @@ type portcullis struct {
 	object     *unstructured.Unstructured
 	compiling  time.Duration // CPU time
 	heap       uint64
+	waking     time.Duration // CPU time, of a workload whose policies are all in use
 }
 
 func startPortcullis(t testing.TB, w workload) *portcullis {
@@ -57,6 +58,11 @@ func startPortcullis(t testing.TB, w workload) *portcullis {
 		t.Fatal(err)
 	}
 	p.compiling = cpu(t) - begin
+	if w.inUse {
+		begin = cpu(t)
+		p.wake(t, w)
+		p.waking = cpu(t) - begin
+	}
 	p.heap = heap() - before
 	if v := p.verdict(t, p.object); !v.Allowed || len(v.Evaluations) != 3*w.matching()*w.bindings {
 		t.Fatalf("portcullis denies what all policies allow: %+v", v)
@@ -89,11 +95,33 @@ func (w workload) changes() []catalog.Change {
 	return changes
 }
 
+// wake asks every policy that is not about the request.
+func (p *portcullis) wake(t testing.TB, w workload) {
+	t.Helper()
+	asked := map[schema.GroupResource]bool{}
+	for i := w.matching(); i < w.policies; i++ {
+		resource := elsewhere(i)
+		if asked[resource] {
+			continue
+		}
+		asked[resource] = true
+		v := p.verdictOn(t, p.object, resource.WithVersion("v1"), schema.GroupVersionKind{Group: resource.Group, Version: "v1", Kind: "Thing"})
+		if len(v.Evaluations) == 0 {
+			t.Fatalf("no policy is about %s", resource)
+		}
+	}
+}
+
 func (p *portcullis) verdict(t testing.TB, object *unstructured.Unstructured) verdict.Verdict {
+	return p.verdictOn(t, object, schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"})
+}
+
+func (p *portcullis) verdictOn(t testing.TB, object *unstructured.Unstructured, resource schema.GroupVersionResource, kind schema.GroupVersionKind) verdict.Verdict {
 	req := request.New(request.Fields{
 		UID:       "4711",
-		Kind:      schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
-		Resource:  schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"},
+		Kind:      kind,
+		Resource:  resource,
 		Name:      object.GetName(),
 		Namespace: metav1.NamespaceDefault,
 		Operation: admission.Create,

@@ -44,7 +44,7 @@ type result struct {
 }
 
 // more are further ways to ask ours, which take time.
-type more struct{ explained, embedded, twice bool }
+type more struct{ explained, embedded, twice, rested bool }
 
 func (c *comparison) compare(ctx context.Context, q *question, more more) (result, error) {
 	var r result
@@ -71,6 +71,12 @@ func (c *comparison) diff(ctx context.Context, q *question, req *request.Request
 	if more.twice {
 		if diff := c.twice(ctx, req, want); diff != "" {
 			return "when asked again, twice at a time:\n" + diff
+		}
+	}
+	if more.rested {
+		c.ours.rest()
+		if diff := c.twice(ctx, req, want); diff != "" {
+			return "when asked again, twice at a time, after nobody had asked for long:\n" + diff
 		}
 	}
 	if more.explained {

@@ -109,7 +109,7 @@ func (c *comparison) scenario(ctx context.Context, g *generator, n int) (*tally,
 	counted := &tally{}
 	for i := range n {
 		q := g.question()
-		ways := more{explained: i%12 == 3, embedded: i%6 == 5, twice: i%8 == 6}
+		ways := more{explained: i%12 == 3, embedded: i%6 == 5, twice: i%8 == 6, rested: i%16 == 10}
 		result, err := c.compare(ctx, q, ways)
 		if err != nil {
 			return nil, fmt.Errorf("question %d: %w", i, err)

@@ -29,6 +29,7 @@ type ours struct {
 	world      *world
 	dialect    policy.Dialect
 	current    atomic.Pointer[policy.Set]
+	units      []*policy.Unit // that are in force
 	registered *plugin.Registered
 	alone      admission.ValidationInterface
 }
@@ -82,8 +83,22 @@ func (o *ours) enforce(ctx context.Context, s *scenario) error {
 			return err
 		}
 	}
+	o.units = units
 	o.current.Store((&policy.Set{}).Edit(nil, units))
 	return nil
+}
+
+// rest lets the programs put away what they are able to make again.
+func (o *ours) rest() {
+	for _, unit := range o.units {
+		if unit.Policy == nil {
+			continue
+		}
+		if program, ok := unit.Policy.Program.(policy.Resting); ok {
+			program.Rest() // has been used
+			program.Rest()
+		}
+	}
 }
 
 // request is what the review door makes of a review of q.

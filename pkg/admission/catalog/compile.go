@@ -34,6 +34,7 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 	if err != nil {
 		return nil, err
 	}
+	rest(unit) // most are never asked, and what they would keep ready is most of what there is
 	next := &entry{object: change.Object, unit: unit, report: Report{Faults: faults, Damage: change.Damage, Binding: unit.Policy == nil}}
 	if accessor, err := change.metadata(); err == nil {
 		next.report.UID = accessor.GetUID()

@@ -91,6 +91,16 @@ type Program interface {
 	Evaluate(ctx context.Context, in Input) []verdict.Finding
 }
 
+// A Resting program can put away what it is able to make again, so that memory and
+// the garbage collector carry the policies that are in use and not all of them.
+type Resting interface {
+	Program
+	// Rest puts that away unless a request has needed it since the last call. It
+	// may be called while requests are judged, and changes nothing but how long the
+	// next one takes.
+	Rest()
+}
+
 // Input is everything that a program may look at.
 type Input struct {
 	Request *request.Request

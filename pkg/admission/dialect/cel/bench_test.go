@@ -114,7 +114,7 @@ func BenchmarkEvaluate(b *testing.B) {
 		for b.Loop() {
 			in := input()
 			for _, p := range programs {
-				p.Evaluate(b.Context(), in)
+				p.evaluate(b.Context(), in)
 			}
 		}
 	})

@@ -84,7 +84,7 @@ func (d *Dialect) compilePolicy(stored *policyapi.ValidatingAdmissionPolicy) (*p
 		paramKind := version.WithKind(kind.Kind)
 		unit.Policy.ParamKind = &paramKind
 	}
-	program, programErrs := d.compiler.compile(&stored.Spec)
+	program, programErrs := newLazyProgram(d.compiler, &stored.Spec)
 	unit.Policy.Program = program
 	return unit, append(errs, programErrs...)
 }

@@ -51,7 +51,7 @@ func TestConcurrentEvaluation(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				for range 5 {
-					if got := p.Evaluate(t.Context(), in); len(got) != 1 || got[0].Kind != verdict.Pass {
+					if got := p.evaluate(t.Context(), in); len(got) != 1 || got[0].Kind != verdict.Pass {
 						t.Errorf("got %+v", got)
 					}
 				}
@@ -98,7 +98,7 @@ func TestRefused(t *testing.T) {
 	for i := range 40 {
 		spec.AuditAnnotations = append(spec.AuditAnnotations, admissionregistrationv1.AuditAnnotation{Key: fmt.Sprint("k", i), ValueExpression: "variables.b"})
 	}
-	findings := compileOne(t, newCompiler(), spec).Evaluate(t.Context(), benchInput(t)())
+	findings := compileOne(t, newCompiler(), spec).evaluate(t.Context(), benchInput(t)())
 	if len(findings) != 41 {
 		t.Fatalf("got %d findings, want 41", len(findings))
 	}

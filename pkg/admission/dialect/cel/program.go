@@ -19,8 +19,6 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
-var _ policy.Program = (*program)(nil)
-
 // program judges requests with the expressions of one policy. It is immutable but
 // for what it remembers, and safe for concurrent use.
 type program struct {
@@ -47,13 +45,9 @@ type program struct {
 	explained atomic.Bool
 }
 
-// Evaluate implements policy.Program. The order of findings is that in which
-// upstream's dispatcher hears them: match conditions, validations, audit
-// annotations.
-func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
-	if err := ctx.Err(); err != nil {
-		return []verdict.Finding{{Kind: verdict.Error, Message: err.Error()}}
-	}
+// evaluate returns findings in the order in which upstream's dispatcher hears them:
+// match conditions, validations, audit annotations.
+func (p *program) evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
 	if p.unusable != nil {
 		return []verdict.Finding{{Kind: verdict.Misconfigured, Message: p.unusable.Error()}}
 	}

@@ -60,7 +60,7 @@ func TestExplanationsLeaveTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{`"b"`, `"b"`, ""} {
-		findings := p.Evaluate(ctx, in)
+		findings := p.evaluate(ctx, in)
 		if len(findings) != 1 || findings[0].Kind != verdict.Fail || findings[0].Trace == nil || findings[0].Trace.Took <= 0 {
 			t.Fatalf("after %d times 5 minutes: %+v", i, findings)
 		}
@@ -95,13 +95,13 @@ func TestNothingIsComputedFromItself(t *testing.T) {
 			spec.Variables[i].Expression = circle[i]
 		}
 		in := configMap(t)
-		findings := p.Evaluate(t.Context(), in)
+		findings := p.evaluate(t.Context(), in)
 		if got := string(findings[0].Trace.Values["variables.a"]); !strings.Contains(got, errCircle.Error()) {
 			t.Errorf("%s: got %s", name, got)
 		}
 		in.Explain = &policy.Explain{} // everything is concealed that is asked for
 		in.Param = in.Request.Object
-		findings = p.Evaluate(t.Context(), in)
+		findings = p.evaluate(t.Context(), in)
 		if got := string(findings[0].Trace.Values["variables.a"]); !strings.Contains(got, "you may not get it") {
 			t.Errorf("%s: got %s for what may be computed from anything", name, got)
 		}
@@ -114,7 +114,7 @@ func TestFaultyPoliciesAreNotTraced(t *testing.T) {
 		Variables:   []admissionregistrationv1.Variable{{Name: "a", Expression: "1 +"}},
 		Validations: []admissionregistrationv1.Validation{{Expression: "object.data.a == 'c'"}},
 	})
-	findings := p.Evaluate(t.Context(), configMap(t))
+	findings := p.evaluate(t.Context(), configMap(t))
 	if len(errs) == 0 || !p.faulty || len(findings) != 1 || findings[0].Trace == nil || findings[0].Trace.Values != nil {
 		t.Errorf("got errors %v and %+v", errs, findings)
 	}
@@ -132,7 +132,7 @@ func TestCheckCost(t *testing.T) {
 	if len(errs) > 0 {
 		t.Fatal(errs.ToAggregate())
 	}
-	findings := p.Evaluate(t.Context(), configMap(t))
+	findings := p.evaluate(t.Context(), configMap(t))
 	one, two := findings[0].Trace.Cost, findings[1].Trace.Cost
 	if one < checkCost || one > checkCost+20 || two < 2*checkCost || two > 2*checkCost+40 {
 		t.Errorf("one question costs %d and two %d, want %d each", one, two, checkCost)

@@ -70,7 +70,7 @@ func TestCostIsUpstreams(t *testing.T) {
 		if len(errs) > 0 {
 			t.Fatal(errs.ToAggregate())
 		}
-		findings := p.Evaluate(t.Context(), in)
+		findings := p.evaluate(t.Context(), in)
 		if len(findings) != 1 || findings[0].Trace == nil {
 			t.Fatalf("%s: got %+v", expression, findings)
 		}

@@ -60,6 +60,7 @@ func Run(t *testing.T, s Suite) {
 	t.Run("is deterministic", s.deterministic)
 	t.Run("is safe for concurrent use", s.concurrent)
 	t.Run("finds the same when it explains itself", s.explained)
+	t.Run("finds the same after a rest", s.rested)
 }
 
 func (s Suite) named(t *testing.T) {
@@ -185,6 +186,29 @@ func (s Suite) explained(t *testing.T) {
 					got[i].Trace = nil
 				}
 				if !reflect.DeepEqual(want, got) {
+					t.Errorf("%s: got %+v, want %+v", name, got, want)
+				}
+			})
+		}
+		group.Wait()
+	}
+}
+
+// rested evaluates while the program is told to rest.
+func (s Suite) rested(t *testing.T) {
+	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "denying": s.Denying, "failing": s.Failing} {
+		unit := s.compile(t, obj)
+		program, ok := unit.Policy.Program.(policy.Resting)
+		if !ok {
+			t.Skip("puts nothing away")
+		}
+		want := s.evaluate(t.Context(), t, unit, s.Request())
+		var group sync.WaitGroup
+		for range goroutines {
+			group.Go(func() {
+				program.Rest()
+				program.Rest()
+				if got := s.evaluate(t.Context(), t, unit, s.Request()); !reflect.DeepEqual(want, got) {
 					t.Errorf("%s: got %+v, want %+v", name, got, want)
 				}
 			})

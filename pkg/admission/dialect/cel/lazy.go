@@ -1,0 +1,81 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cel
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// maxRecompiling is how long compiling a policy may have taken if a request is to wait
+// for it: a hundred times what most take.
+const maxRecompiling = 50 * time.Millisecond
+
+var _ policy.Resting = (*lazyProgram)(nil)
+
+// lazyProgram is the program of a stored policy. What it is compiled to takes five
+// times the memory of the policy itself, in hundreds of pieces that each garbage
+// collection visits: a policy that nobody asks keeps nothing of it, and compiles
+// again when a request comes. That makes the same of the same spec.
+type lazyProgram struct {
+	compiler *compiler
+	spec     *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	// slow says that no request shall wait for it to be compiled again.
+	slow bool
+
+	compiled  atomic.Pointer[program] // nil at rest
+	used      atomic.Bool             // since the last Rest
+	compiling sync.Mutex
+}
+
+// newLazyProgram compiles spec, which must not be modified any more, and returns the
+// faults of its expressions.
+func newLazyProgram(c *compiler, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*lazyProgram, field.ErrorList) {
+	l := &lazyProgram{compiler: c, spec: spec}
+	begin := c.tracing.clock.Now()
+	compiled, errs := c.compile(spec)
+	l.slow = c.tracing.clock.Since(begin) > maxRecompiling
+	l.compiled.Store(compiled)
+	return l, errs
+}
+
+// Evaluate implements policy.Program.
+func (l *lazyProgram) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
+	if err := ctx.Err(); err != nil {
+		return []verdict.Finding{{Kind: verdict.Error, Message: err.Error()}}
+	}
+	return l.program().evaluate(ctx, in)
+}
+
+func (l *lazyProgram) program() *program {
+	if !l.used.Load() {
+		l.used.Store(true)
+	}
+	if compiled := l.compiled.Load(); compiled != nil {
+		return compiled
+	}
+	l.compiling.Lock()
+	defer l.compiling.Unlock()
+	if compiled := l.compiled.Load(); compiled != nil {
+		return compiled
+	}
+	compiled, _ := l.compiler.compile(l.spec) // the faults are known, and in the program
+	l.compiled.Store(compiled)
+	return compiled
+}
+
+// Rest implements policy.Resting.
+func (l *lazyProgram) Rest() {
+	if !l.used.Swap(false) && !l.slow {
+		l.compiled.Store(nil)
+	}
+}
