@@ -87,9 +87,9 @@ func (c *Chain) Try(trial Trial) (*Question, error) {
 	if q.exempt && q.explain == nil {
 		return q, nil
 	}
-	q.set = &policy.Set{}
 	switch {
 	case trial.Alone:
+		q.set = &policy.Set{}
 	case trial.Stored != nil:
 		q.set = trial.Stored
 	default:

@@ -26,11 +26,11 @@ func (r *run) explained(candidates []*policy.Bound) func(context.Context, *polic
 		if judging[bound] {
 			return r.bound(ctx, bound)
 		}
-		step := verdict.Step{Origin: verdict.Origin{Policy: bound.ID}}
+		origin := &verdict.Origin{Policy: bound.ID}
 		if reason := r.outOfForce(bound); reason != "" {
-			return r.unmatched(step, reason)
+			return r.unmatched(origin, reason)
 		}
-		return r.whyNot(ctx, step, bound.Policy.Policy.Criteria)
+		return r.whyNot(ctx, origin, bound.Policy.Policy.Criteria)
 	}
 }
 
@@ -49,42 +49,42 @@ func (r *run) outOfForce(bound *policy.Bound) string {
 }
 
 // whyNot records why criteria do not apply, where someone asks.
-func (r *run) whyNot(ctx context.Context, step verdict.Step, criteria *match.Criteria) error {
+func (r *run) whyNot(ctx context.Context, origin *verdict.Origin, criteria *match.Criteria) error {
 	if r.explain == nil {
 		return nil
 	}
 	if !r.recorder.ListsUnmatched() {
-		return r.unmatched(step, "") // counted
+		return r.unmatched(origin, "") // counted
 	}
-	reason, err := r.reason(ctx, step, criteria)
+	reason, err := r.reason(ctx, origin, criteria)
 	switch {
 	case err != nil:
 		reason = err.Error()
 	case reason == "":
 		reason = "the criteria apply, and yet they did not: the cluster has changed meanwhile, or the index of policies is at fault"
 	}
-	return r.unmatched(step, reason)
+	return r.unmatched(origin, reason)
 }
 
-func (r *run) reason(ctx context.Context, step verdict.Step, criteria *match.Criteria) (reason string, err error) {
-	defer r.contain(ctx, step, &err)
-	return criteria.WhyNot(ctx, r.subject), nil
+func (r *run) reason(ctx context.Context, origin *verdict.Origin, criteria *match.Criteria) (reason string, err error) {
+	defer r.contain(ctx, origin, &err)
+	return criteria.WhyNot(ctx, &r.subject), nil
 }
 
-func (r *run) unmatched(step verdict.Step, reason string) error {
-	step.Finding = verdict.Finding{Kind: verdict.NotMatched, Message: reason}
-	return r.recorder.Add(step)
+func (r *run) unmatched(origin *verdict.Origin, reason string) error {
+	return r.recorder.Add(origin, 0, verdict.Finding{Kind: verdict.NotMatched, Message: reason})
 }
 
 // withoutParams records, where someone asks, that a binding selects no params
 // and allows that.
-func (r *run) withoutParams(step verdict.Step) error {
+func (r *run) withoutParams(origin *verdict.Origin) error {
 	if r.explain == nil {
 		return nil
 	}
 	if !r.recorder.ListsUnmatched() {
 		return nil // it decides nothing
 	}
-	step.Finding = verdict.Finding{Kind: verdict.Skip, Message: "no params found, which the binding allows with the parameterNotFoundAction Allow"}
-	return r.recorder.Add(step)
+	return r.recorder.Add(origin, 0, verdict.Finding{
+		Kind: verdict.Skip, Message: "no params found, which the binding allows with the parameterNotFoundAction Allow",
+	})
 }

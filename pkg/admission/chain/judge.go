@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"k8s.io/klog/v2"
 
@@ -28,11 +29,11 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 	if q.exempt && q.explain == nil {
 		return nil
 	}
-	r := run{Question: q, subject: match.NewSubject(q.request, q.view), recorder: recorder}
+	r := run{Question: q, subject: *match.NewSubject(q.request, q.view), recorder: recorder}
 	var room [16]*policy.Bound
 	candidates := room[:0]
 	if !q.exempt {
-		candidates = q.set.Candidates(r.subject, candidates)
+		candidates = q.set.Candidates(&r.subject, candidates)
 	}
 	judge, bounds := r.bound, candidates
 	if q.explain != nil {
@@ -57,7 +58,7 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 // run is the judgement of one question.
 type run struct {
 	*Question
-	subject  *match.Subject
+	subject  match.Subject
 	recorder *verdict.Recorder
 	none     [1]param // what a policy is judged with that takes no params
 	// panicked says that a panic of this request has been logged.
@@ -66,14 +67,14 @@ type run struct {
 
 // bound judges one policy through all its bindings. An error ends the request.
 func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
-	unit := bound.Policy
-	step := verdict.Step{Origin: verdict.Origin{Policy: unit.ID, OnError: unit.Policy.OnError}}
-	matched, ok, err := r.matches(ctx, step, unit.Policy)
+	unit, origins := bound.Policy, bound.Origins()
+	unbound := &origins[0]
+	matched, ok, err := r.matches(ctx, unbound, unit.Policy)
 	if err != nil {
-		return r.misconfigured(step, fmt.Errorf("failed to configure policy: %w", err))
+		return r.misconfigured(unbound, 0, fmt.Errorf("failed to configure policy: %w", err))
 	}
 	if !ok {
-		return r.whyNot(ctx, step, unit.Policy.Criteria)
+		return r.whyNot(ctx, unbound, unit.Policy.Criteria)
 	}
 	p := &applied{
 		Policy: unit.Policy,
@@ -81,11 +82,10 @@ func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
 		known:  r.memo(bound),
 	}
 	if !p.NeedsBinding {
-		return r.evaluate(ctx, step, p, param{})
+		return r.evaluate(ctx, unbound, p, param{})
 	}
-	for _, binding := range bound.Bindings {
-		step.Binding, step.Actions = binding.ID.Name, binding.Binding.Actions
-		if err := r.through(ctx, step, p, binding.Binding); err != nil {
+	for i, binding := range bound.Bindings {
+		if err := r.through(ctx, &origins[i+1], p, binding.Binding); err != nil {
 			return err
 		}
 	}
@@ -101,9 +101,9 @@ type applied struct {
 
 // matches says whether the policy is about the request and can be used: a
 // paramKind that the cluster does not have keeps it from judging anything.
-func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
-	defer r.contain(ctx, step, &err)
-	matched, ok, err = p.Criteria.Matches(ctx, r.subject)
+func (r *run) matches(ctx context.Context, origin *verdict.Origin, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
+	defer r.contain(ctx, origin, &err)
+	matched, ok, err = p.Criteria.Matches(ctx, &r.subject)
 	if err != nil || !ok || p.ParamKind == nil {
 		return matched, ok, err
 	}
@@ -115,20 +115,24 @@ func (r *run) matches(ctx context.Context, step verdict.Step, p *policy.Policy) 
 
 // through judges the request through one binding, once for each param. An error
 // ends the request.
-func (r *run) through(ctx context.Context, step verdict.Step, p *applied, binding *policy.Binding) error {
-	params, ok, err := r.selected(ctx, step, p, binding)
+func (r *run) through(ctx context.Context, origin *verdict.Origin, p *applied, binding *policy.Binding) error {
+	params, ok, err := r.selected(ctx, origin, p, binding)
 	if err != nil {
-		return r.misconfigured(step, fmt.Errorf("failed to configure binding: %w", err))
+		return r.misconfigured(origin, 0, fmt.Errorf("failed to configure binding: %w", err))
 	}
 	if !ok {
-		return r.whyNot(ctx, step, binding.Criteria)
+		return r.whyNot(ctx, origin, binding.Criteria)
 	}
 	if len(params) == 0 {
-		return r.withoutParams(step)
+		return r.withoutParams(origin)
 	}
 	for _, param := range params {
-		step.Param = param.reference
-		if err := r.evaluate(ctx, step, p, param); err != nil {
+		through := origin
+		if param.reference != nil {
+			own := *origin
+			own.Param, through = param.reference, &own
+		}
+		if err := r.evaluate(ctx, through, p, param); err != nil {
 			return err
 		}
 	}
@@ -137,9 +141,9 @@ func (r *run) through(ctx context.Context, step verdict.Step, p *applied, bindin
 
 // selected says whether the binding is about the request, and with which params
 // the policy judges it.
-func (r *run) selected(ctx context.Context, step verdict.Step, p *applied, binding *policy.Binding) (params []param, ok bool, err error) {
-	defer r.contain(ctx, step, &err)
-	if _, ok, err = binding.Criteria.Matches(ctx, r.subject); err != nil || !ok {
+func (r *run) selected(ctx context.Context, origin *verdict.Origin, p *applied, binding *policy.Binding) (params []param, ok bool, err error) {
+	defer r.contain(ctx, origin, &err)
+	if _, ok, err = binding.Criteria.Matches(ctx, &r.subject); err != nil || !ok {
 		return nil, false, err
 	}
 	if p.ParamKind == nil || binding.Params == nil {
@@ -152,26 +156,25 @@ func (r *run) selected(ctx context.Context, step verdict.Step, p *applied, bindi
 }
 
 // evaluate records what the program finds with a param. An error ends the request.
-func (r *run) evaluate(ctx context.Context, step verdict.Step, p *applied, with param) error {
+func (r *run) evaluate(ctx context.Context, origin *verdict.Origin, p *applied, with param) error {
 	if ctx.Err() != nil {
 		return ErrNoTimeLeft
 	}
-	findings, ok := p.known.findings(with.object)
-	if !ok {
-		var err error
-		begin := r.clock.Now()
-		findings, err = r.findings(ctx, step, p, with)
-		step.Took = r.clock.Since(begin)
-		if err != nil {
-			return r.misconfigured(step, err)
-		}
-		p.known.found(with.object, findings)
+	if findings, ok := p.known.findings(with.object); ok {
+		return r.recorder.Add(origin, 0, findings...)
 	}
-	return r.recorder.AddAll(step, findings)
+	begin := r.clock.Now()
+	findings, err := r.findings(ctx, origin, p, with)
+	took := r.clock.Since(begin)
+	if err != nil {
+		return r.misconfigured(origin, took, err)
+	}
+	p.known.found(with.object, findings)
+	return r.recorder.Add(origin, took, findings...)
 }
 
-func (r *run) findings(ctx context.Context, step verdict.Step, p *applied, with param) (found []verdict.Finding, err error) {
-	defer r.contain(ctx, step, &err)
+func (r *run) findings(ctx context.Context, origin *verdict.Origin, p *applied, with param) (found []verdict.Finding, err error) {
+	defer r.contain(ctx, origin, &err)
 	in := p.in
 	in.Param = with.object
 	return p.Program.Evaluate(ctx, in), nil
@@ -179,19 +182,18 @@ func (r *run) findings(ctx context.Context, step verdict.Step, p *applied, with 
 
 // contain turns a panic into an error of the policy, and logs where the first of
 // a request was, without the data that it was about.
-func (r *run) contain(ctx context.Context, step verdict.Step, err *error) {
+func (r *run) contain(ctx context.Context, origin *verdict.Origin, err *error) {
 	if cause := recover(); cause != nil {
 		*err = errors.New("the policy panicked")
 		if r.panicked {
 			return
 		}
 		r.panicked = true
-		klog.FromContext(ctx).Error(nil, "Policy panicked", "kind", step.Policy.Kind, "namespace", step.Policy.Namespace,
-			"policy", step.Policy.Name, "binding", step.Binding, "stack", string(debug.Stack()))
+		klog.FromContext(ctx).Error(nil, "Policy panicked", "kind", origin.Policy.Kind, "namespace", origin.Policy.Namespace,
+			"policy", origin.Policy.Name, "binding", origin.Binding, "stack", string(debug.Stack()))
 	}
 }
 
-func (r *run) misconfigured(step verdict.Step, err error) error {
-	step.Finding = verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()}
-	return r.recorder.Add(step)
+func (r *run) misconfigured(origin *verdict.Origin, took time.Duration, err error) error {
+	return r.recorder.Add(origin, took, verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()})
 }

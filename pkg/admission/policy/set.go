@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/internal/shards"
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
 // Bound is a policy with the bindings that put it in force, ordered by name.
@@ -17,6 +19,25 @@ type Bound struct {
 	ID       ID    // of the policy
 	Policy   *Unit // nil when only bindings are there
 	Bindings []*Unit
+
+	once    sync.Once
+	origins []verdict.Origin
+}
+
+// Origins returns that of what the policy finds without a binding, and then that of
+// what it finds through each of Bindings without a param. They are made when a
+// request first needs them, as those of most policies never are. All requests share
+// them, and nobody may modify them. Policy must not be nil.
+func (b *Bound) Origins() []verdict.Origin {
+	b.once.Do(func() {
+		b.origins = make([]verdict.Origin, 1+len(b.Bindings))
+		b.origins[0] = verdict.Origin{Policy: b.Policy.ID, OnError: b.Policy.Policy.OnError}
+		for i, binding := range b.Bindings {
+			b.origins[i+1] = b.origins[0]
+			b.origins[i+1].Binding, b.origins[i+1].Actions = binding.ID.Name, binding.Binding.Actions
+		}
+	})
+	return b.origins
 }
 
 func (b *Bound) inForce() bool {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
 func policyUnit(name string, needsBinding bool) *policy.Unit {
@@ -88,5 +90,37 @@ func TestEdit(t *testing.T) {
 		if now := inForce(t, before); now != was {
 			t.Errorf("%s: the set before was changed from %q to %q", step.name, was, now)
 		}
+	}
+}
+
+// TestOrigins: what requests share says of each binding what the binding and the
+// policy say, and follows an edit of either.
+func TestOrigins(t *testing.T) {
+	p, b1, b2 := policyUnit("p", true), bindingUnit("b1", "p"), bindingUnit("b2", "p")
+	b2.Binding.Actions = []verdict.Action{verdict.Warn}
+	set := (&policy.Set{}).Edit(nil, []*policy.Unit{p, b1, b2})
+	origins := func(set *policy.Set) []verdict.Origin { return set.All()[0].Origins() }
+	want := []verdict.Origin{
+		{Policy: p.ID},
+		{Policy: p.ID, Binding: "b1"},
+		{Policy: p.ID, Binding: "b2", Actions: []verdict.Action{verdict.Warn}},
+	}
+	if diff := cmp.Diff(want, origins(set)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if first, second := origins(set), origins(set); &first[0] != &second[0] {
+		t.Error("two requests have origins of their own")
+	}
+	ignoring := policyUnit("p", true)
+	ignoring.Policy.OnError = verdict.Ignore
+	edited := set.Edit([]policy.ID{b1.ID}, []*policy.Unit{ignoring})
+	if diff := cmp.Diff([]verdict.Origin{
+		{Policy: p.ID, OnError: verdict.Ignore},
+		{Policy: p.ID, Binding: "b2", OnError: verdict.Ignore, Actions: []verdict.Action{verdict.Warn}},
+	}, origins(edited)); diff != "" {
+		t.Errorf("edited (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(want, origins(set)); diff != "" {
+		t.Errorf("the set that was not edited (-want +got):\n%s", diff)
 	}
 }

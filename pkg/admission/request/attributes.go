@@ -9,11 +9,14 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 )
 
-// Attributes returns the original request in the terms of admission plugins.
-func (r *Request) Attributes() admission.Attributes {
-	return admission.NewAttributesRecord(orNil(r.Object), orNil(r.OldObject),
-		r.RequestKind, r.Namespace, r.Name, r.RequestResource, r.RequestSubResource,
-		r.Operation, orNil(r.Options), r.DryRun, r.User)
+// Attributes returns the original request in the terms of admission plugins. All
+// callers share it: nobody may add annotations to it.
+func (r *Request) Attributes() admission.Attributes { return r.attributes }
+
+func (f *Fields) attributes() admission.Attributes {
+	return admission.NewAttributesRecord(orNil(f.Object), orNil(f.OldObject),
+		f.RequestKind, f.Namespace, f.Name, f.RequestResource, f.RequestSubResource,
+		f.Operation, orNil(f.Options), f.DryRun, f.User)
 }
 
 // DisplayName is the name that a denial shows, as extractResourceName of

@@ -21,7 +21,15 @@ func NewKey[T any](name string) *Key[T] { return &Key[T]{name: name} }
 
 func (k *Key[T]) String() string { return k.name }
 
+// views are those that are derived from one request, few as they are: each is a
+// derived of its own type.
+type views struct {
+	mu   sync.Mutex
+	list []any
+}
+
 type derived[T any] struct {
+	key   *Key[T]
 	once  sync.Once
 	value T
 	err   error
@@ -30,17 +38,24 @@ type derived[T any] struct {
 // Derive builds the view named by key once per Request and shares it, its error
 // included. build must not depend on anything but the request.
 func Derive[T any](r *Request, key *Key[T], build func(*Request) (T, error)) (T, error) {
-	stored, ok := r.memo.Load(key)
-	if !ok {
-		stored, _ = r.memo.LoadOrStore(key, &derived[T]{})
-	}
-	view, ok := stored.(*derived[T])
-	if !ok { // unreachable: only this function stores, and a key has one type
-		return build(r)
-	}
+	view := viewOf(&r.views, key)
 	view.once.Do(func() {
 		view.err = errIncomplete // stays when build panics
 		view.value, view.err = build(r)
 	})
 	return view.value, view.err
+}
+
+// viewOf returns the view named by key, which may not be built yet.
+func viewOf[T any](v *views, key *Key[T]) *derived[T] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, view := range v.list {
+		if known, ok := view.(*derived[T]); ok && known.key == key {
+			return known
+		}
+	}
+	added := &derived[T]{key: key}
+	v.list = append(v.list, added)
+	return added
 }

@@ -6,8 +6,6 @@
 package request
 
 import (
-	"sync"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -48,7 +46,8 @@ type Fields struct {
 // It is safe for concurrent use.
 type Request struct {
 	Fields
-	memo *sync.Map
+	attributes admission.Attributes
+	views      views
 }
 
 // New returns a request with the given facts. The request owns the objects of
@@ -61,13 +60,13 @@ func New(fields Fields) *Request {
 	if fields.User == nil {
 		fields.User = &user.DefaultInfo{}
 	}
-	return &Request{Fields: fields, memo: &sync.Map{}}
+	return &Request{Fields: fields, attributes: fields.attributes()}
 }
 
 // WithObject returns a copy of r that judges obj. Derived views are not carried
 // over.
 func (r *Request) WithObject(obj *unstructured.Unstructured) *Request {
-	next := &Request{Fields: r.Fields, memo: &sync.Map{}}
-	next.Object = obj
-	return next
+	fields := r.Fields
+	fields.Object = obj
+	return New(fields)
 }

@@ -115,21 +115,20 @@ type PolicyID struct{ Kind, Namespace, Name string }
 // ParamRef names the param that a policy was judged with.
 type ParamRef struct{ APIVersion, Kind, Namespace, Name string }
 
-// Origin says through what a policy came to its findings.
+// Origin says through what a policy came to its findings. Requests share it, and
+// nobody may modify it.
 type Origin struct {
 	Policy  PolicyID
 	Binding string
 	Param   *ParamRef
 	OnError FailurePolicy
 	Actions []Action
-	// Took is the time that the policy needed for all that it found through
-	// this binding and with this param. It is zero when it had found that before,
-	// through another binding.
-	Took time.Duration
 }
 
 // Step is one Finding with its place in the run.
 type Step struct {
 	Origin
+	// Took is that of Evaluation.
+	Took    time.Duration
 	Finding Finding
 }

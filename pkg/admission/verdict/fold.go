@@ -5,6 +5,8 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -59,10 +61,14 @@ const (
 )
 
 // Evaluation is a step and what it led to. It shares what it points to with others,
-// and nobody may modify that.
+// also with those of other requests, and nobody may modify that.
 type Evaluation struct {
 	*Origin
 	Finding *Finding
+	// Took is the time that the policy needed for all that it found through the
+	// binding and with the param of Origin. It is zero when it had found that
+	// before, through another binding.
+	Took    time.Duration
 	Outcome Outcome
 }
 
@@ -89,11 +95,29 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 // as without traces. Fold is a pure function: the order of steps is the order of
 // denials, warnings and evaluations.
 func Fold(steps []Step) Verdict {
-	f := newFolder(len(steps))
+	evaluations := make([]Evaluation, len(steps))
 	for i := range steps {
-		f.fold(&steps[i].Origin, &steps[i].Finding)
+		step := &steps[i]
+		evaluations[i] = Evaluation{Origin: &step.Origin, Finding: &step.Finding, Took: step.Took}
 	}
-	return f.verdict()
+	return fold(evaluations)
+}
+
+// fold is Fold of steps whose outcomes are still to be found. It consumes steps,
+// which become the evaluations of the verdict.
+func fold(steps []Evaluation) Verdict {
+	var f folder
+	for i := range steps {
+		f.fold(&steps[i])
+	}
+	return Verdict{
+		Allowed:          f.denied == 0,
+		Denials:          f.denials,
+		Denied:           f.denied,
+		Warnings:         f.warnings,
+		AuditAnnotations: f.annotations.publish(),
+		Evaluations:      slices.DeleteFunc(steps, func(step Evaluation) bool { return step.Finding.Kind == Annotation }),
+	}
 }
 
 type folder struct {
@@ -102,31 +126,14 @@ type folder struct {
 	warnings    []string
 	warned      map[string]bool
 	annotations annotations
-	evaluations []Evaluation
 }
 
-// newFolder returns a folder with room for so many steps.
-func newFolder(steps int) *folder { return &folder{evaluations: make([]Evaluation, 0, steps)} }
-
-func (f *folder) verdict() Verdict {
-	return Verdict{
-		Allowed:          f.denied == 0,
-		Denials:          f.denials,
-		Denied:           f.denied,
-		Warnings:         f.warnings,
-		AuditAnnotations: f.annotations.publish(),
-		Evaluations:      f.evaluations,
-	}
-}
-
-func (f *folder) fold(origin *Origin, finding *Finding) {
-	if finding.Kind == Annotation {
-		f.annotations.add(origin.Policy.Name, finding.Key, finding.Shown(finding.Value))
+func (f *folder) fold(step *Evaluation) {
+	if step.Finding.Kind == Annotation {
+		f.annotations.add(step.Policy.Name, step.Finding.Key, step.Finding.Shown(step.Finding.Value))
 		return
 	}
-	step := Evaluation{Origin: origin, Finding: finding}
-	step.Outcome = f.outcome(&step)
-	f.evaluations = append(f.evaluations, step)
+	step.Outcome = f.outcome(step)
 }
 
 // outcome returns what a step leads to, and notes it.

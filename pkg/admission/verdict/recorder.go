@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 )
 
 // ErrTooManyEvaluations says that policies, bindings and params multiply to more
@@ -15,6 +16,7 @@ var ErrTooManyEvaluations = fmt.Errorf("the request would need more than %d eval
 
 // What one request may keep in memory.
 const (
+	minSteps     = 31 // room from the start: 1 KiB with the word that the runtime adds
 	maxSteps     = 50_000
 	maxTextBytes = 32 << 20 // of messages and expressions, which a preview repeats in its answer
 	// maxUnmatched bounds the steps that say why a policy has no part in the
@@ -30,21 +32,14 @@ const (
 // so that all are heard and Fold decides once. It is not safe for concurrent
 // use: what judges a request does so one after the other.
 type Recorder struct {
-	records  []record
-	deciding int // findings that decide
-	bytes    int // of their texts
+	steps    []Evaluation // without their outcomes
+	deciding int          // findings that decide
+	bytes    int          // of their texts
 	// unmatched is the number of findings that say why a policy has no part, and
 	// unlisted that of those that are left out.
 	unmatched, unlisted int
 	reasonBytes         int // of the texts of unmatched findings
 	valueBytes          int
-}
-
-// record is the steps that have all but the finding in common. Very many bindings
-// may have found the same: they share the findings.
-type record struct {
-	Origin
-	findings []Finding
 }
 
 // ListsUnmatched says whether there is room for another step that says why a
@@ -53,14 +48,11 @@ func (r *Recorder) ListsUnmatched() bool {
 	return r.unmatched < maxUnmatched && r.reasonBytes < maxReasonBytes
 }
 
-// Add records a step. It fails with ErrTooManyEvaluations; the request must then
+// Add records a step for each finding, in their order; all have the same origin and
+// took the given time together. The origin and the findings are shared and must not
+// be modified any more. It fails with ErrTooManyEvaluations; the request must then
 // not be admitted.
-func (r *Recorder) Add(step Step) error { return r.AddAll(step, []Finding{step.Finding}) }
-
-// AddAll records a step for each finding, in their order; step has no finding of
-// its own. The findings are shared and must not be modified any more. It fails as
-// Add does.
-func (r *Recorder) AddAll(step Step, findings []Finding) error {
+func (r *Recorder) Add(origin *Origin, took time.Duration, findings ...Finding) error {
 	if slices.ContainsFunc(findings, func(f Finding) bool { return f.explains() || f.Trace != nil }) {
 		findings = r.bounded(findings)
 	}
@@ -73,13 +65,12 @@ func (r *Recorder) AddAll(step Step, findings []Finding) error {
 	if r.deciding > maxSteps || r.bytes > maxTextBytes {
 		return ErrTooManyEvaluations
 	}
-	if len(findings) == 0 {
-		return nil
+	if n := len(r.steps) + len(findings); n > cap(r.steps) { // twice the room, so that less is copied than kept
+		r.steps = append(make([]Evaluation, 0, max(minSteps, 2*n)), r.steps...)
 	}
-	if len(r.records) == cap(r.records) { // twice the room, so that less is copied than kept
-		r.records = append(make([]record, 0, max(16, 2*len(r.records))), r.records...)
+	for i := range findings {
+		r.steps = append(r.steps, Evaluation{Origin: origin, Finding: &findings[i], Took: took})
 	}
-	r.records = append(r.records, record{Origin: step.Origin, findings: findings})
 	return nil
 }
 
@@ -122,19 +113,13 @@ func (r *Recorder) boundValues(finding *Finding) {
 	}
 }
 
-// Fold returns the verdict on what has been recorded.
+// Fold returns the verdict on what has been recorded. It consumes that: nothing may
+// be asked of r any more.
 func (r *Recorder) Fold() Verdict {
-	if len(r.records) == 0 {
+	if len(r.steps) == 0 {
 		return Allow()
 	}
-	f := newFolder(r.deciding + r.unmatched)
-	for i := range r.records {
-		record := &r.records[i]
-		for j := range record.findings {
-			f.fold(&record.Origin, &record.findings[j])
-		}
-	}
-	v := f.verdict()
+	v := fold(r.steps)
 	v.Unlisted = r.unlisted
 	return v
 }

@@ -6,6 +6,7 @@ package verdict
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,6 +14,33 @@ import (
 func TestRecorderFoldsNothingToAnAdmission(t *testing.T) {
 	if v := (&Recorder{}).Fold(); !v.Allowed || len(v.Evaluations) != 0 {
 		t.Errorf("got %+v, want an admission: no policy has anything to say", v)
+	}
+}
+
+// TestRecorderFolds: each finding is an evaluation with what was recorded with it, in
+// order, except annotations.
+func TestRecorderFolds(t *testing.T) {
+	one, two := &Origin{Policy: PolicyID{Name: "one"}, Actions: []Action{Warn}}, &Origin{Policy: PolicyID{Name: "two"}, Actions: []Action{Audit}}
+	findings := []Finding{{Kind: Pass}, {Kind: Annotation, Key: "k", Value: "v"}, {Kind: Fail, Message: "m"}}
+	r := &Recorder{}
+	const rounds = 20 // more than there is room for from the start
+	for range rounds {
+		if err := errors.Join(r.Add(one, 1, findings...), r.Add(two, 2, findings...)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := r.Fold()
+	want := []Evaluation{
+		{Origin: one, Finding: &findings[0], Took: 1, Outcome: Passed},
+		{Origin: one, Finding: &findings[2], Took: 1, Outcome: Warned},
+		{Origin: two, Finding: &findings[0], Took: 2, Outcome: Passed},
+		{Origin: two, Finding: &findings[2], Took: 2, Outcome: Audited},
+	}
+	if !slices.Equal(v.Evaluations, slices.Repeat(want, rounds)) {
+		t.Errorf("got evaluations %+v, want %d times %+v", v.Evaluations, rounds, want)
+	}
+	if !v.Allowed || len(v.Warnings) != 1 || v.AuditAnnotations["one/k"] != "v" || v.AuditAnnotations["two/k"] != "v" {
+		t.Errorf("got %+v, want an admission with a warning and the annotation of both", v)
 	}
 }
 
@@ -29,36 +57,35 @@ func TestRecorderOfContext(t *testing.T) {
 // TestRecorderBounds: what decides is bounded by an error, what only explains is
 // left out and counted.
 func TestRecorderBounds(t *testing.T) {
-	pass := Step{Finding: Finding{Kind: Pass}}
-	unmatched := Step{Finding: Finding{Kind: NotMatched, Message: "x"}}
+	pass, unmatched := Finding{Kind: Pass}, Finding{Kind: NotMatched, Message: "x"}
 	r := &Recorder{}
 	for range maxUnmatched + 7 {
-		if err := r.Add(unmatched); err != nil {
+		if err := r.Add(&Origin{}, 0, unmatched); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range maxSteps {
-		if err := r.Add(pass); err != nil {
+		if err := r.Add(&Origin{}, 0, pass); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := r.Add(unmatched); err != nil {
+	if err := r.Add(&Origin{}, 0, unmatched); err != nil {
 		t.Errorf("got error %v for a step that decides nothing", err)
 	}
-	if err := r.Add(pass); !errors.Is(err, ErrTooManyEvaluations) {
+	if err := r.Add(&Origin{}, 0, pass); !errors.Is(err, ErrTooManyEvaluations) {
 		t.Errorf("got error %v for one step too many, want ErrTooManyEvaluations", err)
 	}
 	if v := r.Fold(); v.Unlisted != 8 || len(v.Evaluations) != maxSteps+maxUnmatched {
 		t.Errorf("got %d unlisted and %d evaluations, want 8 and %d", v.Unlisted, len(v.Evaluations), maxSteps+maxUnmatched)
 	}
 
-	long := Step{Finding: Finding{Kind: Fail, Message: strings.Repeat("x", maxTextBytes)}}
+	long := Finding{Kind: Fail, Message: strings.Repeat("x", maxTextBytes)}
 	r = &Recorder{}
-	if err := r.Add(long); err != nil {
+	if err := r.Add(&Origin{}, 0, long); err != nil {
 		t.Fatal(err)
 	}
-	long.Finding.Message = "x"
-	if err := r.Add(long); !errors.Is(err, ErrTooManyEvaluations) {
+	long.Message = "x"
+	if err := r.Add(&Origin{}, 0, long); !errors.Is(err, ErrTooManyEvaluations) {
 		t.Errorf("got error %v for one byte too many, want ErrTooManyEvaluations", err)
 	}
 }
@@ -68,14 +95,14 @@ func TestRecorderBounds(t *testing.T) {
 func TestRecorderBoundsExplanations(t *testing.T) {
 	r := &Recorder{}
 	for range 20 {
-		if err := r.Add(Step{Finding: Finding{Kind: NotMatched, Expression: strings.Repeat("x", maxReasonBytes/10)}}); err != nil {
+		if err := r.Add(&Origin{}, 0, Finding{Kind: NotMatched, Expression: strings.Repeat("x", maxReasonBytes/10)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	value := json.RawMessage(`"` + strings.Repeat("x", maxValueBytes/10) + `"`)
 	for range 20 {
 		traced := &Trace{Cost: 1, Values: map[string]json.RawMessage{"object": value}}
-		if err := r.Add(Step{Finding: Finding{Kind: Pass, Trace: traced}}); err != nil {
+		if err := r.Add(&Origin{}, 0, Finding{Kind: Pass, Trace: traced}); err != nil {
 			t.Fatal(err)
 		}
 	}

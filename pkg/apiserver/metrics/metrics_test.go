@@ -166,8 +166,9 @@ func TestJudgedCountsEvaluations(t *testing.T) {
 				steps = append(steps, verdict.Step{
 					Origin: verdict.Origin{
 						Policy: policyID("p"), Binding: s.binding, Param: s.param, OnError: s.onError,
-						Actions: []verdict.Action{s.action}, Took: time.Millisecond,
+						Actions: []verdict.Action{s.action},
 					},
+					Took:    time.Millisecond,
 					Finding: verdict.Finding{Kind: s.kind},
 				})
 			}
@@ -414,7 +415,7 @@ func tenPolicies() (*Registry, *verdict.Verdict) {
 		name := fmt.Sprintf("policy-%d.example.com", i)
 		names = append(names, name)
 		for range 2 {
-			steps = append(steps, verdict.Step{Origin: verdict.Origin{Policy: policyID(name), Binding: name + "-binding", Took: 30 * time.Microsecond}, Finding: verdict.Finding{Kind: verdict.Pass}})
+			steps = append(steps, verdict.Step{Origin: verdict.Origin{Policy: policyID(name), Binding: name + "-binding"}, Took: 30 * time.Microsecond, Finding: verdict.Finding{Kind: verdict.Pass}})
 		}
 	}
 	m, _ := newTestMetrics(names...)

@@ -131,7 +131,7 @@ func TestConcealedMessages(t *testing.T) {
 	f := newFixture(t)
 	finding := verdict.Finding{Rule: "validations[0]", Message: "m", Trace: &verdict.Trace{Concealed: "Secret ns/x: you may not get it"}}
 	for outcome := verdict.Failed; outcome <= verdict.Unmatched; outcome++ {
-		f.answer.Evaluations = []verdict.Evaluation{{Origin: &verdict.Origin{Took: time.Second}, Finding: &finding, Outcome: outcome}}
+		f.answer.Evaluations = []verdict.Evaluation{{Origin: &verdict.Origin{}, Finding: &finding, Took: time.Second, Outcome: outcome}}
 		want := "(concealed: Secret ns/x: you may not get it)"
 		if outcome == verdict.Denied || outcome == verdict.Warned {
 			want = "m"
