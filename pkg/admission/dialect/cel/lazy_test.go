@@ -62,8 +62,10 @@ func TestRestOfFaultyPolicy(t *testing.T) {
 	input := benchInput(t)
 	for _, spec := range []*admissionregistrationv1.ValidatingAdmissionPolicySpec{
 		{Validations: []admissionregistrationv1.Validation{{Expression: "object."}}},
-		{Variables: []admissionregistrationv1.Variable{{Name: "a", Expression: "variables.b"}, {Name: "b", Expression: "variables.a"}},
-			Validations: []admissionregistrationv1.Validation{{Expression: "variables.a"}}},
+		{
+			Variables:   []admissionregistrationv1.Variable{{Name: "a", Expression: "variables.b"}, {Name: "b", Expression: "variables.a"}},
+			Validations: []admissionregistrationv1.Validation{{Expression: "variables.a"}},
+		},
 	} {
 		l, errs := newLazyProgram(newCompiler(), spec)
 		if len(errs) == 0 {
