@@ -77,7 +77,7 @@ func compiled(t testing.TB, dialect *cel.Dialect, obj runtime.Object) *policy.Un
 
 // maxAllocations is well above what a request needs that 10 policies match, and far
 // below what it needs when costs are counted or values made for each policy.
-const maxAllocations = 200
+const maxAllocations = 100
 
 // TestAllocationsDoNotGrow: what a request costs follows the policies that
 // match, not those that are installed.

@@ -36,6 +36,7 @@ const (
 // evaluation evaluates the expressions of one policy for one request and one param.
 // It is what they see. It is not safe for concurrent use.
 type evaluation struct {
+	ctx        context.Context //nolint:containedctx // A variable is asked for by name, in the middle of an expression.
 	frame      *frame
 	param      *param
 	authorizer authorizer.UnconditionalAuthorizer // nil when nobody can tell
@@ -74,6 +75,8 @@ func (e *evaluation) ResolveName(name string) (any, bool) {
 		return e.param.value.as(e.bare), true
 	case plugincel.VariableVarName:
 		return &e.variables, true
+	case partsName:
+		return &e.frame.parts, true
 	case plugincel.RequestVarName:
 		if e.part == conditions { // does not know the resource that has matched
 			return e.frame.requestAs(e.frame.version.attributes.GetResource()), true
@@ -125,9 +128,8 @@ func (e *evaluation) begin(next part, counting bool, budget int64) {
 // before.
 func (f *frame) evaluate(ctx context.Context, p *program, namespace *corev1.Namespace, param *param, authorizer authorizer.UnconditionalAuthorizer) *evaluation {
 	e := &f.evaluation
-	*e = evaluation{frame: f, param: param, authorizer: authorizer, variables: variables{values: e.variables.values}, decisions: e.decisions}
-	e.variables.start(&p.variables)
-	e.variables.compute = func(i int) ref.Val { return e.variable(ctx, &p.variables.list[i]) }
+	*e = evaluation{ctx: ctx, frame: f, param: param, authorizer: authorizer, variables: variables{values: e.variables.values}, decisions: e.decisions}
+	e.variables.start(&p.variables, e)
 	f.namespace.set(namespace)
 	return e
 }
@@ -220,16 +222,16 @@ func (e *evaluation) count(ctx context.Context, x *expression, o *outcome) error
 
 // variable computes a variable; see variableAccessor in
 // k8s.io/apiserver/pkg/admission/plugin/cel.
-func (e *evaluation) variable(ctx context.Context, d *definition) ref.Val {
+func (e *evaluation) variable(d *definition) ref.Val {
 	if d.fault != nil {
 		return types.NewErr("composited variable %q fails to compile: %v", d.name, d.fault)
 	}
 	var value ref.Val
 	var err error
 	if e.counting {
-		value, err = e.countVariable(ctx, d)
+		value, err = e.countVariable(e.ctx, d)
 	} else {
-		value, err = e.run(ctx, d.expression)
+		value, err = e.run(e.ctx, d.expression)
 	}
 	if err != nil {
 		return types.NewErr("composited variable %q fails to evaluate: %v", d.name, err)

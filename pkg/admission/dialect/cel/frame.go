@@ -5,7 +5,6 @@ package cel
 
 import (
 	"github.com/google/cel-go/common/types/ref"
-	admissionv1 "k8s.io/api/admission/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -24,6 +23,7 @@ type frame struct {
 
 	request, originalRequest ref.Val // nil until someone looks
 	namespace                namespaceValues
+	parts                    objectParts // of its objects
 	sizes                    bound.Sizes // of all but params and the Namespace
 	evaluation               evaluation  // what the last one has left, to be used again
 }
@@ -36,15 +36,11 @@ func (f *frame) requestAs(resource schema.GroupVersionResource) ref.Val {
 		value = &f.originalRequest
 	}
 	if *value == nil {
-		*value = common.SchemalessTypedToVal(f.admissionRequest(resource))
+		attributes := f.version.attributes
+		*value = common.SchemalessTypedToVal(plugincel.CreateAdmissionRequest(attributes.Attributes,
+			metav1.GroupVersionResource(resource), metav1.GroupVersionKind(attributes.VersionedKind)))
 	}
 	return *value
-}
-
-func (f *frame) admissionRequest(resource schema.GroupVersionResource) *admissionv1.AdmissionRequest {
-	attributes := f.version.attributes
-	return plugincel.CreateAdmissionRequest(attributes.Attributes,
-		metav1.GroupVersionResource(resource), metav1.GroupVersionKind(attributes.VersionedKind))
 }
 
 // namespaceValues are those of a Namespace, or null ones.

@@ -52,6 +52,8 @@ func newPlanner(base *cel.Env) (*planner, error) {
 		// In this order: an option sees what those before it have made of a step.
 		options: []interpreter.PlannerOption{
 			interpreter.CustomDecoratorV2(alternatives),
+			interpreter.CustomDecoratorV2(newAppends()),
+			interpreter.CustomDecoratorV2(keepsParts),
 			interpreter.InterruptableEval(),
 			interpreter.Optimize(),
 			interpreter.CompileRegexConstants(library.FindRegexOptimization, library.FindAllRegexOptimization, interpreter.MatchesRegexOptimization),

@@ -25,9 +25,10 @@ var sharedKey = request.NewKey[*shared]("cel values")
 // shared is what is built once for a request. It is safe for concurrent use.
 type shared struct {
 	original admission.Attributes
+	noParam  param
 
 	mu         sync.Mutex
-	versions   map[schema.GroupVersionKind]*version
+	versions   []*version // one, or a few
 	params     map[*unstructured.Unstructured]*param
 	namespaces map[*corev1.Namespace]bound.Sizes
 }
@@ -79,12 +80,7 @@ func sharedOf(req *request.Request) (*shared, error) {
 }
 
 func newShared(req *request.Request) (*shared, error) {
-	return &shared{
-		original:   req.Attributes(),
-		versions:   map[schema.GroupVersionKind]*version{},
-		params:     map[*unstructured.Unstructured]*param{},
-		namespaces: map[*corev1.Namespace]bound.Sizes{},
-	}, nil
+	return &shared{original: req.Attributes(), noParam: param{sizes: bound.Measure(nil)}}, nil
 }
 
 // version returns the request with its objects in the kind under which the policy
@@ -92,8 +88,10 @@ func newShared(req *request.Request) (*shared, error) {
 func (s *shared) version(in policy.Input) (*version, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if known := s.versions[in.Matched.Kind]; known != nil {
-		return known, nil
+	for _, known := range s.versions {
+		if known.attributes.VersionedKind == in.Matched.Kind {
+			return known, nil
+		}
 	}
 	object, err := inKind(in, in.Request.Object)
 	if err != nil {
@@ -119,7 +117,7 @@ func (s *shared) version(in policy.Input) (*version, error) {
 	}
 	made := &version{attributes: attributes, object: contentOf(objectValue), oldObject: contentOf(oldValue)}
 	made.sizes = bound.Measure(made.object.bare, made.oldObject.bare)
-	s.versions[in.Matched.Kind] = made
+	s.versions = append(s.versions, made)
 	return made, nil
 }
 
@@ -144,11 +142,17 @@ func orNil(obj *unstructured.Unstructured) runtime.Object {
 // param returns the CEL value of a param, which upstream makes anew for each
 // evaluation.
 func (s *shared) param(obj *unstructured.Unstructured) *param {
+	if obj == nil {
+		return &s.noParam
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := s.params[obj]
 	if known == nil {
 		known = newParam(obj)
+		if s.params == nil {
+			s.params = map[*unstructured.Unstructured]*param{}
+		}
 		s.params[obj] = known
 	}
 	return known
@@ -156,9 +160,6 @@ func (s *shared) param(obj *unstructured.Unstructured) *param {
 
 // newParam converts a param as upstream does, through JSON.
 func newParam(obj *unstructured.Unstructured) *param {
-	if obj == nil {
-		return &param{sizes: bound.Measure(nil)}
-	}
 	value := contentOf(common.SchemalessTypedToVal(obj))
 	return &param{value: value, sizes: bound.Measure(value.bare)}
 }
@@ -170,6 +171,9 @@ func (s *shared) namespaceSizes(namespace *corev1.Namespace) bound.Sizes {
 	known, ok := s.namespaces[namespace]
 	if !ok {
 		known = bound.Measure(namespaceContent(namespace))
+		if s.namespaces == nil {
+			s.namespaces = map[*corev1.Namespace]bound.Sizes{}
+		}
 		s.namespaces[namespace] = known
 	}
 	return known
@@ -186,7 +190,7 @@ func (v *version) take(resource schema.GroupVersionResource) *frame {
 		}
 	}
 	taken := &frame{version: v, resource: resource}
-	taken.sizes = v.sizes.Max(bound.Measure(requestContent(taken.admissionRequest(resource))))
+	taken.sizes = v.sizes.Max(requestSizes(v.attributes.Attributes, v.attributes.VersionedKind, resource))
 	return taken
 }
 

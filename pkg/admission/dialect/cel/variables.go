@@ -25,13 +25,13 @@ var (
 // It is not safe for concurrent use.
 type variables struct {
 	definitions *definitions
-	compute     func(i int) ref.Val
-	values      []ref.Val // nil where nothing has been looked up
+	evaluation  *evaluation // computes them
+	values      []ref.Val   // nil where nothing has been looked up
 }
 
 // start forgets all values.
-func (v *variables) start(of *definitions) {
-	v.definitions = of
+func (v *variables) start(of *definitions, by *evaluation) {
+	v.definitions, v.evaluation = of, by
 	if cap(v.values) < len(of.list) {
 		v.values = make([]ref.Val, len(of.list))
 		return
@@ -51,7 +51,7 @@ func (v *variables) keepSteady() {
 
 func (v *variables) at(i int) ref.Val {
 	if v.values[i] == nil {
-		v.values[i] = v.compute(i)
+		v.values[i] = v.evaluation.variable(&v.definitions.list[i])
 	}
 	return v.values[i]
 }

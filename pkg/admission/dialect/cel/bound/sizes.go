@@ -142,11 +142,7 @@ func (t *tally) add(value any, depth int) bool {
 			t.addText(field)
 		}
 	case []string:
-		t.length = max(t.length, len(v))
-		t.values += len(v)
-		for _, element := range v {
-			t.addText(element)
-		}
+		t.addTexts(v)
 	case error:
 		// A caller has it instead of the data.
 		return false
@@ -171,6 +167,15 @@ func (t *tally) addFields(object map[string]any, apart string, depth int) bool {
 		}
 	}
 	return true
+}
+
+// addTexts counts what is in a list.
+func (t *tally) addTexts(list []string) {
+	t.length = max(t.length, len(list))
+	t.values += len(list)
+	for _, element := range list {
+		t.addText(element)
+	}
 }
 
 func (t *tally) addText(s string) {
