@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/portcullis-dev/portcullis/cmd/portcullis-apiserver/headroom"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/access"
 	"github.com/portcullis-dev/portcullis/pkg/standalone"
@@ -17,7 +18,7 @@ import (
 // Run serves until ctx ends, lets the requests in flight finish, and then stops
 // what the server stands on. Once the server is ready, it says on out where it is.
 func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
-	defer holdHeadroom()()
+	defer headroom.Hold()()
 	objects, err := apiserver.LoadObjects(o.Objects)
 	if err != nil {
 		return err

@@ -53,12 +53,27 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
+	c.gather(next)
 	changed, err := c.swap(changes, next)
 	if err != nil {
 		return err
 	}
 	c.notify(changed)
 	return nil
+}
+
+// gather copies what stays of new entries, all in one go: the garbage collector passes
+// over what lies together several times as fast as over what is strewn among the remains
+// of compiling.
+func (c *Catalog) gather(entries []*entry) {
+	for i, e := range entries {
+		if e == nil || e.gathered {
+			continue
+		}
+		own := *e
+		own.unit, own.gathered = c.interner.Unit(e.unit), true
+		entries[i] = &own
+	}
 }
 
 // swap puts the entries in force in place of those that the changes name, and

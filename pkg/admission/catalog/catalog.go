@@ -42,6 +42,8 @@ type entry struct {
 	object apiruntime.Object // the internal object that unit was compiled from
 	unit   *policy.Unit
 	report Report
+	// gathered says that unit is what all equal ones share.
+	gathered bool
 }
 
 // New returns an empty catalog of the kinds of the dialects.
@@ -67,12 +69,16 @@ func (c *Catalog) Current() *policy.Set { return c.set.Load() }
 
 // Compile compiles one internal object of kind, without putting it in force.
 func (c *Catalog) Compile(ctx context.Context, kind string, obj apiruntime.Object) (*policy.Unit, field.ErrorList) {
+	unit, errs := c.compile(ctx, kind, obj)
+	return c.interner.Unit(unit), errs
+}
+
+func (c *Catalog) compile(ctx context.Context, kind string, obj apiruntime.Object) (*policy.Unit, field.ErrorList) {
 	dialect, ok := c.dialects[kind]
 	if !ok {
 		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), kind, c.kinds())}
 	}
-	unit, errs := dialect.Compile(ctx, obj)
-	return c.interner.Unit(unit), errs
+	return dialect.Compile(ctx, obj)
 }
 
 func (c *Catalog) kinds() []string {

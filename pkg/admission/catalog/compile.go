@@ -105,7 +105,7 @@ func (c *Catalog) contained(ctx context.Context, id policy.ID, obj apiruntime.Ob
 				"name", id.Name, "stack", string(debug.Stack()))
 		}
 	}()
-	unit, faults = c.Compile(ctx, id.Kind, obj)
+	unit, faults = c.compile(ctx, id.Kind, obj)
 	if unit == nil {
 		return nil, nil, fmt.Errorf("%s %q does not compile: its dialect has made nothing of it: %v", id.Kind, id.Name, faults)
 	}

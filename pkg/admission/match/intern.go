@@ -3,24 +3,34 @@
 
 package match
 
-import "github.com/portcullis-dev/portcullis/pkg/admission/internal/intern"
+import (
+	"fmt"
 
-// Interner makes equal selectors one, however many criteria have them: memory
-// holds it once, and a Subject is asked once about it. It keeps nothing alive. The
-// zero value is ready for use; it is safe for concurrent use and must not be
-// copied.
-type Interner struct{ selectors intern.Table[string, parsed] }
+	"github.com/portcullis-dev/portcullis/pkg/admission/internal/intern"
+)
 
-// Criteria returns c with the selectors that equal criteria have. It decides as c
-// does, and c stays as it is.
+// Interner makes equal criteria one, and equal selectors of criteria that differ:
+// memory holds them once, and a Subject is asked once about a selector. It keeps
+// nothing alive. The zero value is ready for use; it is safe for concurrent use and
+// must not be copied.
+type Interner struct {
+	selectors intern.Table[string, parsed]
+	criteria  intern.Table[string, Criteria]
+}
+
+// Criteria returns the criteria that decide as c does, for all that are equal to c;
+// c stays as it is.
 func (in *Interner) Criteria(c *Criteria) *Criteria {
-	if c == nil || c.namespaces.parsed == nil && c.objects.parsed == nil {
-		return c
+	if c == nil {
+		return nil
 	}
 	shared := *c
 	shared.namespaces.parsed = in.selector(c.namespaces.parsed)
 	shared.objects.parsed = in.selector(c.objects.parsed)
-	return &shared
+	if !c.compiled || c.namespaces.err != nil || c.objects.err != nil {
+		return &shared
+	}
+	return in.criteria.Intern(c.key(), &shared)
 }
 
 // selector goes by the text of a selector. Different ones have different texts:
@@ -30,4 +40,17 @@ func (in *Interner) selector(p *parsed) *parsed {
 		return nil
 	}
 	return in.selectors.Intern(p.String(), p)
+}
+
+// key is another for criteria that differ. They have no errors.
+func (c *Criteria) key() string {
+	return fmt.Sprintf("%t %t %q %q %q %q", c.equivalent, c.everyResource, c.namespaces.key(), c.objects.key(), c.excludes, c.rules)
+}
+
+// key tells a selector of everything from all others.
+func (l selector) key() []string {
+	if l.parsed == nil {
+		return nil
+	}
+	return []string{l.parsed.String()}
 }

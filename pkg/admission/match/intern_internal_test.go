@@ -4,6 +4,7 @@
 package match
 
 import (
+	"reflect"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -43,5 +44,69 @@ func TestInternSelectors(t *testing.T) {
 	}
 	if interner.Criteria(nil) != nil {
 		t.Error("no criteria have become some")
+	}
+}
+
+// TestInternCriteria: criteria are one when they are equal in everything.
+func TestInternCriteria(t *testing.T) {
+	exact, equivalent, cluster := admissionregistrationv1.Exact, admissionregistrationv1.Equivalent, admissionregistrationv1.ClusterScope
+	named := func(group, version, resource, operation string, names ...string) admissionregistrationv1.NamedRuleWithOperations {
+		return admissionregistrationv1.NamedRuleWithOperations{ResourceNames: names, RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(operation)},
+			Rule:       admissionregistrationv1.Rule{APIGroups: []string{group}, APIVersions: []string{version}, Resources: []string{resource}},
+		}}
+	}
+	usual := func() *admissionregistrationv1.MatchResources {
+		return &admissionregistrationv1.MatchResources{
+			NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{}, MatchPolicy: &equivalent,
+			ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{named("apps", "v1", "deployments", "CREATE")},
+		}
+	}
+	rule := func(other admissionregistrationv1.NamedRuleWithOperations) func(*admissionregistrationv1.MatchResources) {
+		return func(m *admissionregistrationv1.MatchResources) { m.ResourceRules[0] = other }
+	}
+	selects := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+	var interner Interner
+	known := map[*Criteria]string{}
+	for name, change := range map[string]func(*admissionregistrationv1.MatchResources){
+		"usual":      func(*admissionregistrationv1.MatchResources) {},
+		"exact":      func(m *admissionregistrationv1.MatchResources) { m.MatchPolicy = &exact },
+		"namespaces": func(m *admissionregistrationv1.MatchResources) { m.NamespaceSelector = selects },
+		"objects":    func(m *admissionregistrationv1.MatchResources) { m.ObjectSelector = selects },
+		"no rules":   func(m *admissionregistrationv1.MatchResources) { m.ResourceRules = nil },
+		"excludes": func(m *admissionregistrationv1.MatchResources) {
+			m.ExcludeResourceRules, m.ResourceRules = m.ResourceRules, nil
+		},
+		"scope":        func(m *admissionregistrationv1.MatchResources) { m.ResourceRules[0].Scope = &cluster },
+		"group":        rule(named("batch", "v1", "deployments", "CREATE")),
+		"version":      rule(named("apps", "v2", "deployments", "CREATE")),
+		"resource":     rule(named("apps", "v1", "daemonsets", "CREATE")),
+		"subresource":  rule(named("apps", "v1", "deployments/scale", "CREATE")),
+		"operation":    rule(named("apps", "v1", "deployments", "UPDATE")),
+		"name":         rule(named("apps", "v1", "deployments", "CREATE", "a")),
+		"quoted names": rule(named("apps", "v1", "deployments", "CREATE", `a" "b`)),
+		"two names":    rule(named("apps", "v1", "deployments", "CREATE", "a", "b")),
+	} {
+		resources, again := usual(), usual()
+		change(resources)
+		change(again)
+		c := interner.Criteria(Compile(resources))
+		if !reflect.DeepEqual(c, Compile(resources)) {
+			t.Errorf("%s: the criteria have become others", name)
+		}
+		if interner.Criteria(Compile(again)) != c {
+			t.Errorf("%s: equal criteria are not one", name)
+		}
+		if other, ok := known[c]; ok {
+			t.Errorf("%q and %q are one", name, other)
+		}
+		known[c] = name
+	}
+	broken := Compile(&admissionregistrationv1.MatchResources{})
+	if got := interner.Criteria(broken); got.namespaces.err == nil || got.objects.err == nil {
+		t.Error("the errors of criteria were lost")
+	}
+	if got := interner.Criteria(&Criteria{}); got.compiled {
+		t.Error("criteria that were not compiled have become some")
 	}
 }

@@ -64,7 +64,7 @@ func TestInternKeepsWhatItDoesNotKnow(t *testing.T) {
 		t.Errorf("got %+v of nothing", got)
 	}
 	p := policyUnit("p", true)
-	if got := interner.Unit(p); got.ID != p.ID || *got.Policy != *p.Policy || got == p {
+	if got := interner.Unit(p); got.ID != p.ID || !reflect.DeepEqual(got.Policy, p.Policy) || got == p {
 		t.Errorf("got %+v, want a copy of %+v", got, p)
 	}
 	if got := interner.Unit(&policy.Unit{Policy: &policy.Policy{}}); got.Policy.Criteria != nil {
