@@ -71,7 +71,7 @@ bench-go: ## Run every benchmark of the Go tests.
 	go test -run '^$$' -bench . -benchmem $(TEST_FLAGS) $(PACKAGES)
 
 .PHONY: bench-compare
-bench-compare: ## Measure the engine beside kube-apiserver's plugin, print the ratios and check their limits; needs 4 GiB and some minutes.
+bench-compare: ## Measure the engine beside kube-apiserver's plugin, print the ratios and check their limits; needs 5 GiB and some minutes.
 	PORTCULLIS_COMPARE=1 go test -count=1 -v -run '^TestCompare$$' -timeout 30m ./test/bench
 
 .PHONY: conformance

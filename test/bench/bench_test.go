@@ -6,8 +6,8 @@ package bench_test
 import "testing"
 
 func workloads() (ten, thousand, tenThousand, bindings workload) {
-	return workload{name: "10 of 10", policies: 10, bindings: 1}, workload{name: "10 of 1,000", policies: 1_000, bindings: 1},
-		workload{name: "10 of 10,000", policies: 10_000, bindings: 1}, workload{name: "1 with 1,000 bindings", policies: 1, bindings: 1_000}
+	return workload{Name: "10 of 10", Policies: 10, Bindings: 1}, workload{Name: "10 of 1,000", Policies: 1_000, Bindings: 1},
+		workload{Name: "10 of 10,000", Policies: 10_000, Bindings: 1}, workload{Name: "1 with 1,000 bindings", Policies: 1, Bindings: 1_000}
 }
 
 // BenchmarkJudge measures one request. With 10,000 policies upstream needs minutes
@@ -15,11 +15,11 @@ func workloads() (ten, thousand, tenThousand, bindings workload) {
 func BenchmarkJudge(b *testing.B) {
 	ten, thousand, tenThousand, bindings := workloads()
 	for _, w := range []workload{ten, thousand, tenThousand, bindings} {
-		b.Run("portcullis/"+w.name, func(b *testing.B) {
+		b.Run("portcullis/"+w.Name, func(b *testing.B) {
 			p := startPortcullis(b, w)
 			benchmark(b, func() { p.judge(b) })
 		})
-		b.Run("upstream/"+w.name, func(b *testing.B) {
+		b.Run("upstream/"+w.Name, func(b *testing.B) {
 			if testing.Short() && w == tenThousand {
 				b.Skip("compiles for minutes")
 			}

@@ -7,44 +7,46 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 )
 
-// result is what was measured of one side.
-type result struct {
-	cost      cost
-	compiling time.Duration // CPU time a policy
-	heap      float64       // bytes a policy
-	waking    time.Duration // a policy
-}
+const rounds = 7
 
-// TestCompare measures both sides in one run, prints what they cost and fails when
+// TestCompare measures both sides in turn, prints what they cost and fails when
 // a ratio is above its limit. Machines differ and neighbours disturb, so it only
 // runs on demand: PORTCULLIS_COMPARE=1, or make bench-compare.
 func TestCompare(t *testing.T) {
 	if os.Getenv("PORTCULLIS_COMPARE") == "" {
-		t.Skip("set PORTCULLIS_COMPARE=1 to measure beside upstream; that takes minutes and 4 GiB of memory")
+		t.Skip("set PORTCULLIS_COMPARE=1 to measure beside upstream; that takes minutes and 5 GiB of memory")
 	}
 	ten, thousand, tenThousand, bindings := workloads()
-	ours, theirs := map[workload]result{}, map[workload]result{}
-	for _, w := range []workload{ten, thousand, tenThousand, bindings} { // one after the other: the heap of one is no burden to the next
-		t.Run("portcullis "+w.name, func(t *testing.T) { ours[w] = portcullisResult(t, w) })
-		t.Run("upstream "+w.name, func(t *testing.T) { theirs[w] = upstreamResult(t, w) })
-	}
 	inUse := tenThousand
-	inUse.inUse = true
-	t.Run("portcullis, all in use", func(t *testing.T) { ours[inUse] = portcullisResult(t, inUse) })
-	if t.Failed() {
-		return
+	inUse.Name, inUse.InUse = "10 of 10,000 in use", true
+	ours, theirs := map[workload]*worker{}, map[workload]*worker{}
+	var all []*worker // in such an order that those come together that are compared most closely
+	for _, w := range []workload{ten, tenThousand, thousand, inUse, bindings} {
+		ours[w] = startWorker(t, order{Name: "portcullis", Workload: w})
+		all = append(all, ours[w])
 	}
-	t.Logf("%s, GOMAXPROCS %d, median of %d rounds; CPU is that of the process, garbage collection included", runtime.Version(), runtime.GOMAXPROCS(0), rounds)
-	for _, w := range []workload{ten, thousand, tenThousand, bindings} {
-		t.Logf("%-22s portcullis %s", w.name, ours[w].cost)
-		t.Logf("%-22s upstream   %s", "", theirs[w].cost)
+	for _, w := range []workload{ten, tenThousand, thousand, bindings} {
+		theirs[w] = startWorker(t, order{Name: "upstream", Workload: w, Upstream: true})
+		all = append(all, theirs[w])
 	}
-	t.Logf("%-22s portcullis %s", "all 10,000 in use", ours[inUse].cost)
-	t.Logf("a request takes %v longer for each policy that is at rest", ours[ten].waking.Round(time.Microsecond))
+	turns := slices.Clone(all)
+	for range rounds {
+		for _, worker := range turns {
+			worker.measure(t)
+		}
+		slices.Reverse(turns) // nobody always comes first
+	}
+	t.Logf("%s, GOMAXPROCS %d, medians of %d rounds in turn; CPU is that of the process, garbage collection included", runtime.Version(), runtime.GOMAXPROCS(0), rounds)
+	for _, worker := range all {
+		t.Logf("%-22s %-10s %s", worker.Workload.Name, worker.Name, worker.median())
+	}
+	t.Logf("a request takes %v longer for each policy that is at rest", ours[ten].installed.Waking.Round(time.Microsecond))
+
 	limit := func(name string, got, most float64, text string) {
 		met := "met"
 		if got > most {
@@ -54,41 +56,37 @@ func TestCompare(t *testing.T) {
 		t.Logf("%-34s %s: %s", name, text, met)
 	}
 	ratio := func(w workload, most float64) {
-		of := float64(theirs[w].cost.cpu) / float64(ours[w].cost.cpu)
-		limit("CPU, "+w.name, 1/of, 1/most, fmt.Sprintf("1/%.1f of upstream, at most 1/%.0f", of, most))
+		of := times(theirs[w], ours[w])
+		limit("CPU, "+w.Name, 1/of, 1/most, fmt.Sprintf("1/%.1f of upstream, at most 1/%.0f", of, most))
 	}
 	ratio(tenThousand, 50)
 	ratio(thousand, 5)
 	ratio(ten, 2)
 	ratio(bindings, 10)
-	growth := float64(ours[tenThousand].cost.cpu) / float64(ours[ten].cost.cpu)
-	limit("CPU, growth from 10 to 10,000", growth, 1.2, fmt.Sprintf("%.2f times, at most 1.2 (upstream %.1f)", growth,
-		float64(theirs[tenThousand].cost.cpu)/float64(theirs[ten].cost.cpu)))
-	kib := ours[inUse].heap / 1024
-	limit("heap a policy in use", kib, 64, fmt.Sprintf("%.1f KiB, at most 64 (upstream %.1f; at rest %.1f)", kib,
-		theirs[tenThousand].heap/1024, ours[tenThousand].heap/1024))
-	compiling := ours[tenThousand].compiling
+	growth := times(ours[tenThousand], ours[ten])
+	limit("CPU, growth from 10 to 10,000", growth, 1.2, fmt.Sprintf("%.2f times, at most 1.2 (all in use %.2f, upstream %.1f)", growth,
+		times(ours[inUse], ours[ten]), times(theirs[tenThousand], theirs[ten])))
+	kib := func(w *worker) float64 { return w.installed.Heap / 1024 }
+	limit("heap a policy in use", kib(ours[inUse]), 64, fmt.Sprintf("%.1f KiB, at most 64 (at rest %.1f, upstream %.1f)",
+		kib(ours[inUse]), kib(ours[tenThousand]), kib(theirs[tenThousand])))
+	compiling := ours[tenThousand].installed.Compiling
 	limit("compiling a policy", compiling.Seconds(), 0.7e-3, fmt.Sprintf("%v of CPU, at most 700µs (upstream %v)",
-		compiling.Round(time.Microsecond), theirs[tenThousand].compiling.Round(time.Microsecond)))
+		compiling.Round(time.Microsecond), theirs[tenThousand].installed.Compiling.Round(time.Microsecond)))
 }
 
-func portcullisResult(t *testing.T, w workload) result {
-	p := startPortcullis(t, w)
-	r := result{
-		cost:      measure(t, func() { p.judge(t) }),
-		compiling: p.compiling / time.Duration(w.policies), heap: float64(p.heap) / float64(w.policies),
-		waking: p.waking(t) / time.Duration(w.matching()),
+// times returns how many times the CPU time of b it is that a needs: the median of the
+// rounds, in each of which both have had their turn.
+func times(a, b *worker) float64 {
+	ratios := make([]float64, rounds)
+	for i := range ratios {
+		ratios[i] = float64(a.rounds[i].CPU) / float64(b.rounds[i].CPU)
 	}
-	runtime.KeepAlive(p)
-	return r
+	slices.Sort(ratios)
+	return ratios[rounds/2]
 }
 
-func upstreamResult(t *testing.T, w workload) result {
-	u := startUpstream(t, w)
-	return result{cost: measure(t, func() { u.judge(t) }), compiling: u.compiling / time.Duration(w.policies), heap: float64(u.heap) / float64(w.policies)}
-}
-
-// String implements fmt.Stringer.
-func (c cost) String() string {
-	return fmt.Sprintf("%10.1f µs CPU %10.1f µs wall %9.0f allocs %10.1f KiB", float64(c.cpu.Nanoseconds())/1e3, float64(c.wall.Nanoseconds())/1e3, c.allocs, c.bytes/1024)
+func (w *worker) median() cost {
+	sorted := slices.Clone(w.rounds)
+	slices.SortFunc(sorted, func(a, b cost) int { return int(a.CPU - b.CPU) })
+	return sorted[rounds/2]
 }

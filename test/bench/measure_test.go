@@ -4,10 +4,10 @@
 package bench_test
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -50,34 +50,31 @@ func heap() uint64 {
 
 // cost is what one operation takes.
 type cost struct {
-	cpu, wall time.Duration
-	allocs    float64
-	bytes     float64
+	CPU, Wall time.Duration
+	Allocs    float64
+	Bytes     float64
+}
+
+// String implements fmt.Stringer.
+func (c cost) String() string {
+	return fmt.Sprintf("%10.1f µs CPU %10.1f µs wall %9.0f allocs %10.1f KiB", float64(c.CPU.Nanoseconds())/1e3, float64(c.Wall.Nanoseconds())/1e3, c.Allocs, c.Bytes/1024)
 }
 
 const (
-	rounds = 5
+	warmUp = 300 * time.Millisecond
 	round  = 700 * time.Millisecond
 	// A round goes on until collections have run, which otherwise fall into one round
 	// and not into another, unless that takes too long.
 	collections = 3
-	longRound   = 6 * time.Second
+	longRound   = 5 * time.Second
 )
 
-// measure returns the median of several rounds.
+// measure returns what op costs in one round.
 func measure(t testing.TB, op func()) cost {
 	t.Helper()
-	op() // what is built once
-	costs := make([]cost, rounds)
-	for i := range costs {
-		costs[i] = measureRound(t, op)
+	for end := time.Now().Add(warmUp); time.Now().Before(end); { // what is built once, and what others have driven out of caches
+		op()
 	}
-	slices.SortFunc(costs, func(a, b cost) int { return int(a.cpu - b.cpu) })
-	return costs[rounds/2]
-}
-
-func measureRound(t testing.TB, op func()) cost {
-	t.Helper()
 	runtime.GC()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -90,9 +87,9 @@ func measureRound(t testing.TB, op func()) cost {
 	}
 	spent, took := cpu(t)-beginCPU, time.Since(begin)
 	return cost{
-		cpu: spent / time.Duration(n), wall: took / time.Duration(n),
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
-		bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
+		CPU: spent / time.Duration(n), Wall: took / time.Duration(n),
+		Allocs: float64(after.Mallocs-before.Mallocs) / float64(n),
+		Bytes:  float64(after.TotalAlloc-before.TotalAlloc) / float64(n),
 	}
 }
 

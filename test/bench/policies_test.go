@@ -19,15 +19,15 @@ const matching = 10
 
 // workload is what is installed.
 type workload struct {
-	name     string
-	policies int // the first of them match
-	bindings int // of each policy
-	// inUse says that requests have asked all policies of late, not only those that
+	Name     string
+	Policies int // the first of them match
+	Bindings int // of each policy
+	// InUse says that requests have asked all policies of late, not only those that
 	// match the one that is measured.
-	inUse bool
+	InUse bool
 }
 
-func (w workload) matching() int { return min(matching, w.policies) }
+func (w workload) matching() int { return min(matching, w.Policies) }
 
 // policy returns the policy with a number. No other has its expressions, its
 // variable or its messages, so that nothing can be compiled once for several.

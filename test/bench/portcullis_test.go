@@ -61,11 +61,11 @@ func startPortcullis(t testing.TB, w workload) *portcullis {
 		t.Fatal(err)
 	}
 	p.compiling = cpu(t) - begin
-	if w.inUse {
+	if w.InUse {
 		p.wake(t, w)
 	}
 	p.heap = heap() - before
-	if v := p.verdict(t, p.object); !v.Allowed || len(v.Evaluations) != 3*w.matching()*w.bindings {
+	if v := p.verdict(t, p.object); !v.Allowed || len(v.Evaluations) != 3*w.matching()*w.Bindings {
 		t.Fatalf("portcullis denies what all policies allow: %+v", v)
 	}
 	forbidden := p.object.DeepCopy()
@@ -79,13 +79,13 @@ func startPortcullis(t testing.TB, w workload) *portcullis {
 // changes are all objects of a workload, as written.
 func (w workload) changes() []catalog.Change {
 	var changes []catalog.Change
-	for i := range w.policies {
+	for i := range w.Policies {
 		stored := w.policy(i)
 		changes = append(changes, catalog.Change{
 			ID:     policy.ID{Kind: policyKind, Name: stored.Name},
 			Object: &policyapi.ValidatingAdmissionPolicy{ObjectMeta: stored.ObjectMeta, Spec: stored.Spec},
 		})
-		for j := range w.bindings {
+		for j := range w.Bindings {
 			stored := w.binding(j, i)
 			changes = append(changes, catalog.Change{
 				ID:     policy.ID{Kind: bindingKind, Name: stored.Name},
@@ -100,7 +100,7 @@ func (w workload) changes() []catalog.Change {
 func (p *portcullis) wake(t testing.TB, w workload) {
 	t.Helper()
 	asked := map[schema.GroupResource]bool{}
-	for i := w.matching(); i < w.policies; i++ {
+	for i := w.matching(); i < w.Policies; i++ {
 		resource := elsewhere(i)
 		if asked[resource] {
 			continue

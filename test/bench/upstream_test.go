@@ -40,9 +40,9 @@ func startUpstream(t testing.TB, w workload) *upstream {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	objects := []runtime.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Labels: map[string]string{corev1.LabelMetadataName: "default"}}}}
-	for i := range w.policies {
+	for i := range w.Policies {
 		objects = append(objects, w.policy(i))
-		for j := range w.bindings {
+		for j := range w.Bindings {
 			objects = append(objects, w.binding(j, i))
 		}
 	}
