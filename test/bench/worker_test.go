@@ -88,7 +88,7 @@ func (w *worker) measure(t *testing.T) {
 func (w *worker) read(t *testing.T, into any) {
 	t.Helper()
 	if err := w.output.Decode(into); err != nil {
-		t.Fatalf("%s has ended before it has measured anything: %v", w.Name, err)
+		t.Fatalf("%s has ended too early: %v", w.Name, err)
 	}
 }
 

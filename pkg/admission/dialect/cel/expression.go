@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"weak"
 
@@ -69,7 +70,9 @@ func (e *expression) program() (cel.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.planner.ready.Add(key, program)
+	ready := e.planner.ready
+	ready.Add(key, program)
+	runtime.AddCleanup(e, func(gone weak.Pointer[expression]) { ready.Remove(gone) }, key)
 	return program, nil
 }
 

@@ -29,9 +29,11 @@ var _ policy.Resting = (*lazyProgram)(nil)
 type lazyProgram struct {
 	compiler *compiler
 	spec     *admissionregistrationv1.ValidatingAdmissionPolicySpec
-	// slow says that no request shall wait for it to be compiled again.
-	slow bool
+	// failed says that it could not be compiled at all when that was reported.
+	failed bool
 
+	// slow says that no request shall wait for it to be compiled again.
+	slow      atomic.Bool
 	compiled  atomic.Pointer[program] // nil at rest
 	used      atomic.Bool             // since the last Rest
 	compiling sync.Mutex
@@ -40,12 +42,23 @@ type lazyProgram struct {
 // newLazyProgram compiles spec, which must not be modified any more, and returns the
 // faults of its expressions.
 func newLazyProgram(c *compiler, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*lazyProgram, field.ErrorList) {
+	_, _ = c.planner() // what all policies share is not compiled again; compile tells of an error
 	l := &lazyProgram{compiler: c, spec: spec}
-	begin := c.tracing.clock.Now()
-	compiled, errs := c.compile(spec)
-	l.slow = c.tracing.clock.Since(begin) > maxRecompiling
+	compiled, errs := l.compile()
+	l.failed = compiled.failure != nil
 	l.compiled.Store(compiled)
 	return l, errs
+}
+
+// compile notes when it takes long. It may take less the first time, when expressions
+// of other policies are known.
+func (l *lazyProgram) compile() (*program, field.ErrorList) {
+	begin := l.compiler.tracing.clock.Now()
+	compiled, errs := l.compiler.compile(l.spec)
+	if l.compiler.tracing.clock.Since(begin) > maxRecompiling {
+		l.slow.Store(true)
+	}
+	return compiled, errs
 }
 
 // Evaluate implements policy.Program.
@@ -68,14 +81,19 @@ func (l *lazyProgram) program() *program {
 	if compiled := l.compiled.Load(); compiled != nil {
 		return compiled
 	}
-	compiled, _ := l.compiler.compile(l.spec) // the faults are known, and in the program
-	l.compiled.Store(compiled)
+	compiled, _ := l.compile() // the faults are known, and in the program
+	if compiled.failure == nil || l.failed {
+		l.compiled.Store(compiled) // and otherwise the next request tries again
+	}
 	return compiled
 }
 
 // Rest implements policy.Resting.
 func (l *lazyProgram) Rest() {
-	if !l.used.Swap(false) && !l.slow {
-		l.compiled.Store(nil)
+	if l.used.Swap(false) || l.slow.Load() {
+		return
+	}
+	if compiled := l.compiled.Swap(nil); compiled != nil {
+		l.compiler.tracing.ready.Remove(compiled)
 	}
 }

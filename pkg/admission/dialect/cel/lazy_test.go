@@ -4,11 +4,14 @@
 package cel
 
 import (
+	"context"
 	"reflect"
+	"runtime"
 	"testing"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 )
@@ -20,6 +23,13 @@ type slowClock struct {
 }
 
 func (c slowClock) Since(time.Time) time.Duration { return c.took }
+
+// quick returns a compiler that takes no time.
+func quick() *compiler {
+	c := newCompiler()
+	c.tracing.clock = slowClock{testingclock.NewFakePassiveClock(time.Now()), 0}
+	return c
+}
 
 // TestRest: what a request has needed since the last rest stays, and what no request
 // shall wait for does.
@@ -67,7 +77,7 @@ func TestRestOfFaultyPolicy(t *testing.T) {
 			Validations: []admissionregistrationv1.Validation{{Expression: "variables.a"}},
 		},
 	} {
-		l, errs := newLazyProgram(newCompiler(), spec)
+		l, errs := newLazyProgram(quick(), spec)
 		if len(errs) == 0 {
 			t.Fatalf("%+v compiles", spec)
 		}
@@ -80,5 +90,59 @@ func TestRestOfFaultyPolicy(t *testing.T) {
 		if got := l.Evaluate(t.Context(), input()); !reflect.DeepEqual(want, got) {
 			t.Errorf("got %+v after a rest, want %+v", got, want)
 		}
+	}
+}
+
+// TestRestForgets: what was kept beside a policy for explanations and for counting its
+// costs goes with what it was compiled to.
+func TestRestForgets(t *testing.T) {
+	compiler := quick()
+	l, errs := newLazyProgram(compiler, uniqueSpec(0))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	planner, err := compiler.planner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.program().validations[0].program(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		compiler.tracing.tracer(l.program())
+	}
+	if compiler.tracing.ready.Len() != 1 || planner.ready.Len() != 1 {
+		t.Fatalf("%d tracers and %d programs are kept, want one each", compiler.tracing.ready.Len(), planner.ready.Len())
+	}
+	l.Rest()
+	l.Rest()
+	if compiler.tracing.ready.Len() != 0 {
+		t.Error("the tracer of a policy at rest is kept")
+	}
+	err = wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		runtime.GC()
+		return planner.ready.Len() == 0, nil
+	})
+	if err != nil {
+		t.Errorf("%d programs of a policy at rest are kept", planner.ready.Len())
+	}
+	runtime.KeepAlive(l)
+}
+
+// TestRestBesideAnother: a policy is slow when it was so but for the expressions that
+// another has, as soon as that shows.
+func TestRestBesideAnother(t *testing.T) {
+	compiler := quick()
+	l, errs := newLazyProgram(compiler, uniqueSpec(0))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	l.Rest()
+	compiler.tracing.clock = slowClock{testingclock.NewFakePassiveClock(time.Now()), maxRecompiling + 1}
+	l.program()
+	l.Rest()
+	l.Rest()
+	if l.compiled.Load() == nil {
+		t.Error("a policy rests although a request has waited long for it")
 	}
 }
