@@ -67,13 +67,23 @@ func (c *Catalog) Apply(ctx context.Context, changes []Change) error {
 // of compiling.
 func (c *Catalog) gather(entries []*entry) {
 	for i, e := range entries {
-		if e == nil || e.gathered {
-			continue
+		if e != nil && !e.gathered {
+			entries[i] = c.shared(e)
 		}
-		own := *e
-		own.unit, own.gathered = c.interner.Unit(e.unit), true
-		entries[i] = &own
 	}
+}
+
+// shared returns a copy of e with what equal units have alike, or e itself if that
+// panics: nothing but memory depends on it.
+func (c *Catalog) shared(e *entry) (own *entry) {
+	defer func() {
+		if recover() != nil {
+			own = e
+		}
+	}()
+	copied := *e
+	copied.unit, copied.gathered = c.interner.Unit(e.unit), true
+	return &copied
 }
 
 // swap puts the entries in force in place of those that the changes name, and

@@ -50,8 +50,8 @@ func newLazyProgram(c *compiler, spec *admissionregistrationv1.ValidatingAdmissi
 	return l, errs
 }
 
-// compile notes when it takes long. It may take less the first time, when expressions
-// of other policies are known.
+// compile notes when it takes long. Each time counts: beside a policy with the same
+// expressions the first one takes less.
 func (l *lazyProgram) compile() (*program, field.ErrorList) {
 	begin := l.compiler.tracing.clock.Now()
 	compiled, errs := l.compiler.compile(l.spec)
