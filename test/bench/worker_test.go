@@ -5,6 +5,7 @@ package bench_test
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -50,7 +51,8 @@ func startWorker(t *testing.T, o order) *worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestWorker$", "-test.timeout=60m")
+	// The end of the test ends its context first, and the worker is to end by itself.
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestWorker$", "-test.timeout=60m")
 	command.Env = append(os.Environ(), workerVariable+"="+string(encoded))
 	command.Stdout, command.Stderr = os.Stderr, os.Stderr
 	command.ExtraFiles = []*os.File{own}

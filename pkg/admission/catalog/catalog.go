@@ -39,7 +39,7 @@ type Catalog struct {
 
 // entry is what became of one stored object.
 type entry struct {
-	object apiruntime.Object // the internal object that unit was compiled from
+	input  digest // of the object that unit was compiled from
 	unit   *policy.Unit
 	report Report
 	// gathered says that unit is what all equal ones share.

@@ -7,10 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"runtime/debug"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -23,8 +21,12 @@ import (
 // renew returns the entry of an object that was written: with the unit of the old
 // one when a dialect would make the same again.
 func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry, error) {
-	if old != nil && change.Damage == nil && old.report.Damage == nil && sameInput(old.object, change.Object) {
-		next := *old // with the old object, which the unit keeps anyway
+	var input digest
+	if change.Damage == nil {
+		input = digestOf(change.Object)
+	}
+	if old != nil && input.known() && input == old.input {
+		next := *old
 		if accessor, err := meta.Accessor(change.Object); err == nil {
 			next.report.ResourceVersion = accessor.GetResourceVersion()
 		}
@@ -35,7 +37,7 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 		return nil, err
 	}
 	rest(unit) // most are never asked, and what they would keep ready is most of what there is
-	next := &entry{object: change.Object, unit: unit, report: Report{Faults: faults, Damage: change.Damage, Binding: unit.Policy == nil}}
+	next := &entry{input: input, unit: unit, report: Report{Faults: faults, Damage: change.Damage, Binding: unit.Policy == nil}}
 	if accessor, err := change.metadata(); err == nil {
 		next.report.UID = accessor.GetUID()
 		next.report.Generation = accessor.GetGeneration()
@@ -110,32 +112,4 @@ func (c *Catalog) contained(ctx context.Context, id policy.ID, obj apiruntime.Ob
 		return nil, nil, fmt.Errorf("%s %q does not compile: its dialect has made nothing of it: %v", id.Kind, id.Name, faults)
 	}
 	return unit, faults, nil
-}
-
-// sameInput says whether a dialect would make the same of both objects. The
-// status is for readers, and so is what the server keeps in the metadata for
-// itself; what users write there, a dialect may read. UID and generation alone
-// would not do: a restored backup counts its generations again.
-func sameInput(a, b apiruntime.Object) bool {
-	left, right := input(a), input(b)
-	return left != nil && right != nil && apiequality.Semantic.DeepEqual(left, right)
-}
-
-// input returns a copy of obj without what dialects do not read, or nil.
-func input(obj apiruntime.Object) apiruntime.Object {
-	in := obj.DeepCopyObject()
-	accessor, err := meta.Accessor(in)
-	if err != nil {
-		return nil
-	}
-	accessor.SetResourceVersion("")
-	accessor.SetManagedFields(nil)
-	if content, ok := in.(apiruntime.Unstructured); ok {
-		delete(content.UnstructuredContent(), "status")
-		return in
-	}
-	if status := reflect.Indirect(reflect.ValueOf(in)).FieldByName("Status"); status.CanSet() {
-		status.SetZero()
-	}
-	return in
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -24,19 +25,21 @@ const (
 	mirrorMaxDelay  = 500 * time.Millisecond
 )
 
-// mirror holds what is stored of one kind, as the API of this server serves it. It
-// does the work of a shared informer, for one handler and without a queue. The
-// reflector of an informer rests longer after each list, up to a minute, when a
-// few of them follow within two minutes, and takes no other setting; this one
-// never rests for longer than mirrorMaxDelay.
+// mirror tells of what is stored of one kind, as the API of this server serves it,
+// and holds in which versions it has told of that. It does the work of a shared
+// informer, for one handler, without a queue and without the objects. The reflector
+// of an informer rests longer after each list, up to a minute, when a few of them
+// follow within two minutes, and takes no other setting; this one never rests for
+// longer than mirrorMaxDelay.
 type mirror struct {
 	name    string
 	source  cache.ListerWatcher
 	example runtime.Object
 	again   chan struct{} // holds one wish to read everything again
+	handled chan struct{} // closed when there is a handler
 
 	mu       sync.Mutex
-	objects  map[cache.ObjectName]runtime.Object
+	told     versions
 	revision int64 // that was heard of last
 	heard    int64 // how often something was heard
 	handler  cache.ResourceEventHandler
@@ -52,13 +55,18 @@ func newMirror(client rest.Interface, resource string, example runtime.Object) *
 		source:   cache.ToListWatcherWithWatchListSemantics(source, client),
 		example:  example,
 		again:    make(chan struct{}, 1),
-		objects:  map[cache.ObjectName]runtime.Object{},
+		handled:  make(chan struct{}),
+		told:     versions{},
 		complete: make(chan struct{}),
 	}
 }
 
-// run mirrors until ctx ends.
+// run mirrors until ctx ends, from when there is a handler.
 func (m *mirror) run(ctx context.Context) {
+	select {
+	case <-ctx.Done():
+	case <-m.handled:
+	}
 	for ctx.Err() == nil {
 		m.follow(ctx)
 	}
@@ -90,18 +98,20 @@ func (m *mirror) readAgain() {
 	}
 }
 
-// AddEventHandler tells handler of all objects, and from then on of all changes. It
-// takes one handler.
+// AddEventHandler tells handler of all objects, and from then on of all changes: of
+// what was written by OnAdd, and of which name is gone by OnDelete. It takes one
+// handler, before it has read anything.
 func (m *mirror) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.handler != nil {
 		return nil, errors.New("it has a handler")
 	}
-	m.handler = handler
-	for _, object := range m.objects {
-		handler.OnAdd(object, true)
+	if m.heard > 0 {
+		return nil, errors.New("it has read objects without a handler")
 	}
+	m.handler = handler
+	close(m.handled)
 	return mirrorRegistration{resource: m.name, complete: m.complete}, nil
 }
 
@@ -113,27 +123,19 @@ func (m *mirror) held() (versions, error) {
 	if !m.synced {
 		return nil, errors.New("it has not been read completely")
 	}
-	held := make(versions, len(m.objects))
-	for name, object := range m.objects {
-		accessor, err := meta.Accessor(object)
-		if err != nil {
-			return nil, err
-		}
-		held[name] = accessor.GetResourceVersion()
-	}
-	return held, nil
+	return maps.Clone(m.told), nil
 }
 
 // Add is called by the reflector, as is all that follows, in the order of events.
 func (m *mirror) Add(object any) error {
-	name, added, err := named(object)
+	added, err := newEvent(object)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.put(name, added)
-	return m.reach(added)
+	m.put(added)
+	return m.hear(added.version)
 }
 
 // Update is Add: the store knows what is new.
@@ -141,35 +143,35 @@ func (m *mirror) Update(object any) error { return m.Add(object) }
 
 // Delete forgets an object.
 func (m *mirror) Delete(object any) error {
-	name, deleted, err := named(object)
+	deleted, err := newEvent(object)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.remove(name)
-	return m.reach(deleted)
+	m.remove(deleted.name)
+	return m.hear(deleted.version)
 }
 
 // Replace takes a list as all there is. It tells of what is new first: where one
 // object was stored before another one was deleted, one of them always is in
 // force.
 func (m *mirror) Replace(list []any, resourceVersion string) error {
-	objects := make(map[cache.ObjectName]runtime.Object, len(list))
+	listed := make(map[cache.ObjectName]event, len(list))
 	for _, item := range list {
-		name, object, err := named(item)
+		one, err := newEvent(item)
 		if err != nil {
 			return err
 		}
-		objects[name] = object
+		listed[one.name] = one
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for name, object := range objects {
-		m.put(name, object)
+	for _, one := range listed {
+		m.put(one)
 	}
-	for name := range m.objects {
-		if _, kept := objects[name]; !kept {
+	for name := range m.told {
+		if _, kept := listed[name]; !kept {
 			m.remove(name)
 		}
 	}
@@ -198,33 +200,19 @@ func (m *mirror) progress() (revision, heard int64) {
 // Resync does nothing: the handler forgets nothing.
 func (*mirror) Resync() error { return nil }
 
-func (m *mirror) put(name cache.ObjectName, object runtime.Object) {
-	old, known := m.objects[name]
-	m.objects[name] = object
-	switch {
-	case m.handler == nil:
-	case known:
-		m.handler.OnUpdate(old, object)
-	default:
-		m.handler.OnAdd(object, !m.synced)
+func (m *mirror) put(e event) {
+	m.told[e.name] = e.version
+	if m.handler != nil {
+		m.handler.OnAdd(e.object, !m.synced)
 	}
 }
 
 func (m *mirror) remove(name cache.ObjectName) {
-	old, known := m.objects[name]
-	delete(m.objects, name)
+	_, known := m.told[name]
+	delete(m.told, name)
 	if known && m.handler != nil {
-		m.handler.OnDelete(old)
+		m.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: name.String()})
 	}
-}
-
-// reach hears the revision of an event.
-func (m *mirror) reach(object runtime.Object) error {
-	accessor, err := meta.Accessor(object)
-	if err != nil {
-		return err
-	}
-	return m.hear(accessor.GetResourceVersion())
 }
 
 func (m *mirror) hear(resourceVersion string) error {
@@ -237,16 +225,23 @@ func (m *mirror) hear(resourceVersion string) error {
 	return nil
 }
 
-func named(object any) (cache.ObjectName, runtime.Object, error) {
-	typed, ok := object.(runtime.Object)
+// event is an object that was written or deleted.
+type event struct {
+	name    cache.ObjectName
+	version string
+	object  runtime.Object
+}
+
+func newEvent(of any) (event, error) {
+	object, ok := of.(runtime.Object)
 	if !ok {
-		return cache.ObjectName{}, nil, fmt.Errorf("unexpected %T", object)
+		return event{}, fmt.Errorf("unexpected %T", of)
 	}
-	accessor, err := meta.Accessor(typed)
+	accessor, err := meta.Accessor(object)
 	if err != nil {
-		return cache.ObjectName{}, nil, err
+		return event{}, err
 	}
-	return cache.MetaObjectToName(accessor), typed, nil
+	return event{name: cache.MetaObjectToName(accessor), version: accessor.GetResourceVersion(), object: object}, nil
 }
 
 // mirrorRegistration says when the handler has been told of all that was stored

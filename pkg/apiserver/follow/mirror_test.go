@@ -27,13 +27,18 @@ func versionedPolicy(t *testing.T, name, version string) *policyapi.ValidatingAd
 // heard notes events.
 type heard []string
 
-func (h *heard) OnAdd(object any, _ bool) { h.note("add", object) }
-func (h *heard) OnUpdate(_, object any)   { h.note("update", object) }
-func (h *heard) OnDelete(object any)      { h.note("delete", object) }
-func (h *heard) note(what string, of any) {
+func (h *heard) OnAdd(of any, first bool) {
 	policy, ok := of.(*policyapi.ValidatingAdmissionPolicy)
-	*h = append(*h, fmt.Sprintf("%s %s@%s %t", what, policy.Name, policy.ResourceVersion, ok))
+	if !ok {
+		*h = append(*h, fmt.Sprintf("put %T", of))
+		return
+	}
+	*h = append(*h, fmt.Sprintf("put %s@%s %t", policy.Name, policy.ResourceVersion, first))
 }
+
+func (h *heard) OnUpdate(_, of any) { *h = append(*h, fmt.Sprintf("update %T", of)) }
+
+func (h *heard) OnDelete(of any) { *h = append(*h, fmt.Sprintf("gone %+v", of)) }
 
 func (h *heard) take() []string {
 	events := *h
@@ -60,14 +65,14 @@ func TestMirror(t *testing.T) {
 		want []string
 		held int
 	}{
-		{name: "first list", do: func() error { return m.Replace([]any{a("2"), b("3")}, "5") }, want: []string{"add a@2 true", "add b@3 true"}, held: 2},
-		{name: "change", do: func() error { return m.Update(a("6")) }, want: []string{"update a@6 true"}, held: 2},
-		{name: "deletion", do: func() error { return m.Delete(b("7")) }, want: []string{"delete b@3 true"}, held: 1},
+		{name: "first list", do: func() error { return m.Replace([]any{a("2"), b("3")}, "5") }, want: []string{"put a@2 true", "put b@3 true"}, held: 2},
+		{name: "change", do: func() error { return m.Update(a("6")) }, want: []string{"put a@6 false"}, held: 2},
+		{name: "deletion", do: func() error { return m.Delete(b("7")) }, want: []string{"gone {Key:b Obj:<nil>}"}, held: 1},
 		{name: "deletion of what is not known", do: func() error { return m.Delete(b("8")) }, held: 1},
 		{name: "bookmark", do: func() error { return m.Bookmark("20") }, held: 1},
-		{name: "new one", do: func() error { return m.Add(b("21")) }, want: []string{"add b@21 true"}, held: 2},
-		{name: "list of a storage that has gone back", do: func() error { return m.Replace([]any{b("3")}, "4") }, want: []string{"delete a@6 true", "update b@3 true"}, held: 1},
-		{name: "empty list", do: func() error { return m.Replace(nil, "5") }, want: []string{"delete b@3 true"}},
+		{name: "new one", do: func() error { return m.Add(b("21")) }, want: []string{"put b@21 false"}, held: 2},
+		{name: "list of a storage that has gone back", do: func() error { return m.Replace([]any{b("3")}, "4") }, want: []string{"gone {Key:a Obj:<nil>}", "put b@3 false"}, held: 1},
+		{name: "empty list", do: func() error { return m.Replace(nil, "5") }, want: []string{"gone {Key:b Obj:<nil>}"}},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -93,35 +98,34 @@ func TestMirror(t *testing.T) {
 	}
 }
 
-func TestMirrorTellsALateHandler(t *testing.T) {
-	m := mirrorOf(t, versions{{Name: "a"}: "2"})
-	var events heard
-	registration, err := m.AddEventHandler(&events)
-	if err != nil {
+func TestMirrorTakesOneHandlerFirst(t *testing.T) {
+	m := newMirror(nil, "validatingadmissionpolicies", versionedPolicy(t, "", ""))
+	if _, err := m.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil {
 		t.Fatal(err)
-	}
-	if got := events.take(); !slices.Equal(got, []string{"add a@2 true"}) || !registration.HasSynced() {
-		t.Errorf("heard %v, synced %t; want the object", got, registration.HasSynced())
 	}
 	if _, err := m.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err == nil {
 		t.Error("took a second handler, which hears nothing")
+	}
+	if _, err := mirrorOf(t, versions{{Name: "a"}: "2"}).AddEventHandler(cache.ResourceEventHandlerFuncs{}); err == nil {
+		t.Error("took a handler that has missed an object")
 	}
 }
 
 // TestMirrorTellsOfTheNewFirst: between the events of a list, nothing that was
 // replaced is out of force before what replaces it is in force.
 func TestMirrorTellsOfTheNewFirst(t *testing.T) {
-	m := mirrorOf(t, versions{{Name: "old-1"}: "2", {Name: "old-2"}: "2"})
+	m := newMirror(nil, "validatingadmissionpolicies", versionedPolicy(t, "", ""))
 	var events heard
 	if _, err := m.AddEventHandler(&events); err != nil {
 		t.Fatal(err)
 	}
+	replace(t, m, versions{{Name: "old-1"}: "2", {Name: "old-2"}: "2"})
 	events.take()
 	if err := m.Replace([]any{versionedPolicy(t, "new-1", "6"), versionedPolicy(t, "new-2", "7")}, "9"); err != nil {
 		t.Fatal(err)
 	}
 	for i, event := range events {
-		if added := strings.HasPrefix(event, "add "); added != (i < 2) {
+		if added := strings.HasPrefix(event, "put "); added != (i < 2) {
 			t.Errorf("heard %v, want all additions before all deletions", events)
 			break
 		}
@@ -141,9 +145,12 @@ func (lists) Watch(metav1.ListOptions) (watch.Interface, error) { return watch.N
 func (lists) IsWatchListSemanticsUnSupported() bool { return true }
 
 func TestMirrorReadsAgain(t *testing.T) {
-	m := mirrorOf(t, nil)
+	m := newMirror(nil, "validatingadmissionpolicies", versionedPolicy(t, "", ""))
 	source := lists{asked: make(chan struct{})}
 	m.source = source
+	if _, err := m.AddEventHandler(cache.ResourceEventHandlerFuncs{}); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

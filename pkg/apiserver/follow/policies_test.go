@@ -7,10 +7,12 @@ import (
 	"errors"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 // TestReadyTellsWhyNot: whoever waits for the policies learns what for.
@@ -42,7 +44,14 @@ func TestReadyTellsWhyNot(t *testing.T) {
 
 	// The scheme knows no kind: what is stored cannot be converted, and nobody
 	// knows what an empty object is.
-	p.follow(t.Context(), []catalog.Source{{Kind: "ValidatingAdmissionPolicy", Informer: mirrorOf(t, versions{{Name: "a"}: "2"})}})
+	mirror := newMirror(nil, "validatingadmissionpolicies", &policyapi.ValidatingAdmissionPolicy{})
+	go func() {
+		<-mirror.handled
+		if err := mirror.Replace([]any{&policyapi.ValidatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: "a"}}}, "1"); err != nil {
+			t.Error(err)
+		}
+	}()
+	p.follow(t.Context(), []catalog.Source{{Kind: "ValidatingAdmissionPolicy", Informer: mirror}})
 	if err := p.Ready(); err == nil || err.Error() == unread {
 		t.Errorf("got %v after it could not follow any more", err)
 	}

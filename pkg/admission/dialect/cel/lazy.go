@@ -5,6 +5,7 @@ package cel
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,7 +29,7 @@ var _ policy.Resting = (*lazyProgram)(nil)
 // again when a request comes. That makes the same of the same spec.
 type lazyProgram struct {
 	compiler *compiler
-	spec     *admissionregistrationv1.ValidatingAdmissionPolicySpec
+	spec     []byte // encoded: one piece instead of dozens
 	// failed says that it could not be compiled at all when that was reported.
 	failed bool
 
@@ -43,22 +44,38 @@ type lazyProgram struct {
 // faults of its expressions.
 func newLazyProgram(c *compiler, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*lazyProgram, field.ErrorList) {
 	_, _ = c.planner() // what all policies share is not compiled again; compile tells of an error
-	l := &lazyProgram{compiler: c, spec: spec}
-	compiled, errs := l.compile()
+	l := &lazyProgram{compiler: c}
+	compiled, errs := l.compile(spec)
 	l.failed = compiled.failure != nil
 	l.compiled.Store(compiled)
+	var err error
+	if l.spec, err = spec.Marshal(); err != nil {
+		l.slow.Store(true) // it could not be read again
+	}
 	return l, errs
 }
 
 // compile notes when it takes long. Each time counts: beside a policy with the same
 // expressions the first one takes less.
-func (l *lazyProgram) compile() (*program, field.ErrorList) {
+func (l *lazyProgram) compile(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*program, field.ErrorList) {
 	begin := l.compiler.tracing.clock.Now()
-	compiled, errs := l.compiler.compile(l.spec)
+	compiled, errs := l.compiler.compile(spec)
 	if l.compiler.tracing.clock.Since(begin) > maxRecompiling {
 		l.slow.Store(true)
 	}
 	return compiled, errs
+}
+
+// recompile compiles what was compiled before. Its faults are known, and in the
+// program.
+func (l *lazyProgram) recompile() *program {
+	spec := &admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+	if err := spec.Unmarshal(l.spec); err != nil {
+		err = fmt.Errorf("reading the policy again: %w", err)
+		return &program{spec: spec, failure: err, unusable: err}
+	}
+	compiled, _ := l.compile(spec)
+	return compiled
 }
 
 // Evaluate implements policy.Program.
@@ -81,7 +98,7 @@ func (l *lazyProgram) program() *program {
 	if compiled := l.compiled.Load(); compiled != nil {
 		return compiled
 	}
-	compiled, _ := l.compile() // the faults are known, and in the program
+	compiled := l.recompile()
 	if compiled.failure == nil || l.failed {
 		l.compiled.Store(compiled) // and otherwise the next request tries again
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"reflect"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
 // slowClock says that something took a while whenever it is asked.
@@ -144,5 +147,30 @@ func TestRestBesideAnother(t *testing.T) {
 	l.Rest()
 	if l.compiled.Load() == nil {
 		t.Error("a policy rests although a request has waited long for it")
+	}
+}
+
+// TestRestUnreadable: a policy that cannot be read again is an error, and judges as
+// before once it can be.
+func TestRestUnreadable(t *testing.T) {
+	l, errs := newLazyProgram(quick(), uniqueSpec(0))
+	if len(errs) > 0 {
+		t.Fatal(errs.ToAggregate())
+	}
+	input := benchInput(t)
+	want := l.Evaluate(t.Context(), input())
+	whole := l.spec
+	l.spec = whole[:len(whole)-1]
+	l.Rest()
+	l.Rest()
+	for range 2 {
+		got := l.Evaluate(t.Context(), input())
+		if len(got) != 1 || got[0].Kind != verdict.Misconfigured || !strings.HasPrefix(got[0].Message, "reading the policy again: ") {
+			t.Errorf("got %+v, want an error", got)
+		}
+	}
+	l.spec = whole
+	if got := l.Evaluate(t.Context(), input()); !reflect.DeepEqual(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
