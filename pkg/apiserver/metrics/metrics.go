@@ -55,16 +55,13 @@ type Registry struct {
 	dialects map[string]string // by kind
 	writes   *propagation
 
-	evaluations        *basemetrics.CounterVec
-	failures           *basemetrics.CounterVec
-	failOpen           *basemetrics.CounterVec
 	evaluationDuration *basemetrics.HistogramVec
 	reviewDuration     *basemetrics.HistogramVec
 	reviewFailures     *basemetrics.CounterVec
 	propagation        *basemetrics.Histogram
 
 	mu       sync.RWMutex
-	policies map[policy.ID]*policySeries
+	policies map[policy.ID]*policyCounters
 	kinds    map[string]bool // of the policies that are or were there
 }
 
@@ -75,7 +72,7 @@ func New(sources Sources) *Registry {
 		kube:     basemetrics.NewKubeRegistry(),
 		sources:  sources,
 		dialects: map[string]string{},
-		policies: map[policy.ID]*policySeries{},
+		policies: map[policy.ID]*policyCounters{},
 		kinds:    map[string]bool{},
 	}
 	for _, dialect := range sources.Dialects {
@@ -84,27 +81,19 @@ func New(sources Sources) *Registry {
 		}
 	}
 	r.define()
-	r.kube.MustRegister(r.evaluations, r.failures, r.failOpen, r.evaluationDuration, r.reviewDuration, r.reviewFailures, r.propagation)
-	r.kube.CustomMustRegister(newState(sources, r.count))
+	r.kube.MustRegister(r.evaluationDuration, r.reviewDuration, r.reviewFailures, r.propagation)
+	r.kube.CustomMustRegister(newState(sources, r.count), newJudgements(r))
 	r.writes = newPropagation(sources, r.propagation)
 	r.start()
 	return r
 }
 
 func (r *Registry) define() {
-	perPolicy := []string{"dialect", "kind", "policy"}
-	r.evaluations = counters("policy_evaluations_total",
-		"Number of times that a policy judged a review, through one binding and with one param. The outcome is the gravest of what its rules led to.",
-		append(perPolicy, "outcome")...)
-	r.failures = counters("policy_errors_total",
-		"Number of evaluations in which a policy, its binding or its param could not be used or judged, whatever the failurePolicy.", perPolicy...)
-	r.failOpen = counters("policy_fail_open_total",
-		"Number of evaluations in which something could not be used or judged and the failurePolicy Ignore let that pass.", perPolicy...)
 	r.evaluationDuration = histograms("policy_evaluation_duration_seconds",
 		"Time that a policy needed to judge a review, through one binding and with one param.", evaluationBuckets(), "dialect")
 	r.reviewDuration = histograms("review_duration_seconds",
 		"Time from the arrival of a review to its verdict: allowed, denied, or error when there is none.", reviewBuckets(), "verdict")
-	r.reviewFailures = counters("review_failures_total",
+	r.reviewFailures = newCounters("review_failures_total",
 		"Number of reviews that could not be judged, so that the caller applied the failurePolicy of its webhook registration.", "reason")
 	r.propagation = basemetrics.NewHistogram(histogramOpts("policy_propagation_seconds",
 		"Time from the acknowledgement of a write of a policy or binding by this server until what was written, or a later state, was in force in it.", propagationBuckets()))
@@ -150,7 +139,7 @@ func (r *Registry) Handler() http.Handler {
 	})
 }
 
-func counters(name, help string, labels ...string) *basemetrics.CounterVec {
+func newCounters(name, help string, labels ...string) *basemetrics.CounterVec {
 	return basemetrics.NewCounterVec(&basemetrics.CounterOpts{Namespace: prefix, Name: name, Help: help, StabilityLevel: basemetrics.ALPHA}, labels)
 }
 

@@ -440,3 +440,20 @@ func BenchmarkJudged(b *testing.B) {
 		m.Judged(v)
 	}
 }
+
+// BenchmarkScrape reads the metrics of a server with a thousand policies.
+func BenchmarkScrape(b *testing.B) {
+	var names []string
+	for i := range 1_000 {
+		names = append(names, fmt.Sprint("policy-", i))
+	}
+	m, stored := newTestMetrics(names...)
+	for id := range stored {
+		m.Changed(id)
+	}
+	handler := m.Handler()
+	b.ReportAllocs()
+	for b.Loop() {
+		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	}
+}

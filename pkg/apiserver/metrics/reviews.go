@@ -74,8 +74,8 @@ func length(steps []verdict.Evaluation) int {
 
 // evaluated counts one evaluation, of which steps are what the rules led to.
 func (r *Registry) evaluated(steps []verdict.Evaluation) {
-	series := r.series(steps[0].Policy)
-	if series == nil {
+	counters := r.counters(steps[0].Policy)
+	if counters == nil {
 		return // deleted since the request began
 	}
 	gravest, failures, ignored := unmatched, 0, 0
@@ -89,15 +89,15 @@ func (r *Registry) evaluated(steps []verdict.Evaluation) {
 			}
 		}
 	}
-	series.outcomes[gravest].Inc()
+	counters.outcomes[gravest].Add(1)
 	if failures > 0 {
-		series.failures.Inc()
+		counters.failures.Add(1)
 	}
 	if ignored > 0 {
-		series.failOpen.Inc()
+		counters.failOpen.Add(1)
 	}
 	if took := steps[0].Took; took > 0 { // zero when the program was not run
-		series.duration.Observe(took.Seconds())
+		counters.duration.Observe(took.Seconds())
 	}
 }
 
