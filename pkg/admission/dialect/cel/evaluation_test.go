@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
@@ -89,6 +90,46 @@ func TestFit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBudget: a budget is exceeded where upstream's is, to the unit, by an expression
+// and by the variables that it is the first to read.
+func TestBudget(t *testing.T) {
+	spec := specOf([][2]string{{"few", "object.spec.template.spec.containers.map(c, c.name)"}, {"fewer", "variables.few.filter(n, n != 'x')"}, {"user", "request.name"}},
+		"variables.fewer.size() > 0")
+	for _, expression := range []string{"variables.user == 'web'", "variables.few.size() > 0 && variables.fewer.size() > 1", "object.absent == 1", "variables.user != 'y'"} {
+		spec.Validations = append(spec.Validations, admissionregistrationv1.Validation{Expression: expression})
+	}
+	in := benchInput(t)()
+	upstream := upstreamValidations(t, spec, in)
+	p := compileOne(t, newCompiler(), spec)
+	all := int64(upstreamCost(t, spec, in))
+	if all < 20 {
+		t.Fatalf("upstream counts %d units, and there is nothing to compare", all)
+	}
+	for budget := range all + 2 {
+		wantLeft, wantErr := upstream(budget)
+		left, err := p.validationsWithin(t, in, budget)
+		if left != wantLeft || fmt.Sprint(err) != fmt.Sprint(wantErr) {
+			t.Errorf("of %d units: %d are left, %v; upstream: %d, %v", budget, left, err, wantLeft, wantErr)
+		}
+	}
+}
+
+// validationsWithin evaluates the validations and returns what is left of a budget.
+func (p *program) validationsWithin(t *testing.T, in policy.Input, budget int64) (left int64, err error) {
+	t.Helper()
+	shared, version := versionOf(t, in)
+	frame := version.take(in.Matched.Resource)
+	defer version.put(frame)
+	e := frame.evaluate(t.Context(), p, nil, shared.param(in.Param), in.View.Authorizer())
+	e.begin(validations, true, budget)
+	for i := range p.validations {
+		if _, err := e.evaluate(t.Context(), &p.validations[i]); err != nil {
+			return -1, err
+		}
+	}
+	return e.budget, nil
 }
 
 // TestRefused: an audit annotation that turns out to be no text is no error that a

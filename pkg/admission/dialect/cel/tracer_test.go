@@ -10,6 +10,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	plugincel "k8s.io/apiserver/pkg/admission/plugin/cel"
@@ -82,27 +83,45 @@ func TestCostIsUpstreams(t *testing.T) {
 
 func upstreamCost(t *testing.T, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, in policy.Input) uint64 {
 	t.Helper()
+	left, err := upstreamValidations(t, spec, in)(celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return uint64(celconfig.RuntimeCELCostBudget - left)
+}
+
+// upstreamValidations returns what evaluates the validations with upstream's engine, and
+// returns what is left of a budget.
+func upstreamValidations(t *testing.T, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec, in policy.Input) func(budget int64) (left int64, err error) {
+	t.Helper()
 	compiler, err := plugincel.NewCompositedCompiler(environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	declared := plugincel.OptionalVariableDeclarations{HasParams: true, HasAuthorizer: true}
+	declared := plugincel.OptionalVariableDeclarations{HasParams: spec.ParamKind != nil, HasAuthorizer: true}
 	for _, v := range spec.Variables {
 		compiler.CompileAndStoreVariable(&validating.Variable{Name: v.Name, Expression: v.Expression}, declared, environment.StoredExpressions)
 	}
-	evaluator := compiler.CompileCondition([]plugincel.ExpressionAccessor{&validating.ValidationCondition{Expression: spec.Validations[0].Expression}}, declared, environment.StoredExpressions)
+	accessors := make([]plugincel.ExpressionAccessor, len(spec.Validations))
+	for i, v := range spec.Validations {
+		accessors[i] = &validating.ValidationCondition{Expression: v.Expression}
+	}
+	evaluator := compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
 	attributes := attributesOf(t, in)
 	namespace, err := in.View.Namespace(t.Context(), in.Request.Namespace)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := plugincel.CreateAdmissionRequest(attributes.Attributes, metav1.GroupVersionResource(in.Matched.Resource), metav1.GroupVersionKind(in.Matched.Kind))
-	_, left, err := evaluator.ForInput(t.Context(), attributes, req,
-		plugincel.OptionalVariableBindings{VersionedParams: in.Param, Authorizer: in.View.Authorizer()}, namespace, celconfig.RuntimeCELCostBudget)
-	if err != nil {
-		t.Fatal(err)
+	var param runtime.Object
+	if in.Param != nil {
+		param = in.Param
 	}
-	return uint64(celconfig.RuntimeCELCostBudget - left)
+	return func(budget int64) (int64, error) {
+		_, left, err := evaluator.ForInput(t.Context(), attributes, req,
+			plugincel.OptionalVariableBindings{VersionedParams: param, Authorizer: in.View.Authorizer()}, namespace, budget)
+		return left, err
+	}
 }
 
 // TestTracersAreBounded: of policies that several requests have explained, the last
