@@ -53,9 +53,9 @@ func (v *policyValidator) validateAuditAnnotation(annotation *admissionregistrat
 	if len(expression) > maxValueExpressionBytes {
 		return append(errs, field.Required(expressionPath, fmt.Sprintf("must not exceed %d bytes in length", maxValueExpressionBytes)))
 	}
-	result := v.compiler.CompileCELExpression(&validating.AuditAnnotationCondition{ValueExpression: expression},
+	err := compile(v.compiler, &validating.AuditAnnotationCondition{ValueExpression: expression},
 		v.declarations(), environmentFor(expression, v.stored.auditAnnotations))
-	return append(errs, celErrors(expressionPath, annotation.ValueExpression, result.Error)...)
+	return append(errs, celErrors(expressionPath, annotation.ValueExpression, err)...)
 }
 
 // untaggedAuditAnnotation has the fields of AuditAnnotation without the names

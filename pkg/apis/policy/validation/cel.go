@@ -60,9 +60,24 @@ func (e *celEnvironment) newPolicyCompiler(variables int) (policyCompiler, error
 
 // compileVariable declares the variable for the expressions compiled after it,
 // even when it does not compile: its users are then not at fault.
-func (c policyCompiler) compileVariable(variable *admissionregistrationv1.Variable, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) *apiservercel.Error {
+func (c policyCompiler) compileVariable(variable *admissionregistrationv1.Variable, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) (err *apiservercel.Error) {
+	defer contain(&err)
 	accessor := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
 	return c.composited.CompileAndStoreVariable(accessor, declarations, envType).Error
+}
+
+// compile returns why an expression does not compile.
+func compile(c plugincel.Compiler, accessor plugincel.ExpressionAccessor, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) (err *apiservercel.Error) {
+	defer contain(&err)
+	return c.CompileCELExpression(accessor, declarations, envType).Error
+}
+
+// contain makes of a panic of the compiler an error of the expression. cel-go panics
+// for constant maps with keys that cannot be keys, such as bytes.
+func contain(err **apiservercel.Error) {
+	if cause := recover(); cause != nil {
+		*err = &apiservercel.Error{Type: apiservercel.ErrorTypeInternal, Detail: fmt.Sprintf("compiling the expression panicked: %v", cause)}
+	}
 }
 
 // storedExpressions are the expressions of the object that is to be replaced,

@@ -52,9 +52,9 @@ func (v *policyValidator) validateMatchCondition(condition *admissionregistratio
 	if expression := strings.TrimSpace(condition.Expression); expression == "" {
 		errs = append(errs, field.Required(expressionPath, ""))
 	} else {
-		result := v.environment.plain.CompileCELExpression(&matchconditions.MatchCondition{Expression: expression},
+		err := compile(v.environment.plain, &matchconditions.MatchCondition{Expression: expression},
 			v.declarations(), environmentFor(expression, v.stored.matchConditions))
-		errs = append(errs, celErrors(expressionPath, expression, result.Error)...)
+		errs = append(errs, celErrors(expressionPath, expression, err)...)
 	}
 	if condition.Name == "" {
 		return append(errs, field.Required(path.Child("name"), ""))
@@ -103,9 +103,9 @@ func (v *policyValidator) validateValidation(validation *admissionregistrationv1
 	if expression := validation.Expression; strings.TrimSpace(expression) == "" {
 		errs = append(errs, field.Required(expressionPath, "expression is not specified"))
 	} else {
-		result := v.compiler.CompileCELExpression(&validating.ValidationCondition{Expression: expression},
+		err := compile(v.compiler, &validating.ValidationCondition{Expression: expression},
 			v.declarations(), environmentFor(expression, v.stored.validations))
-		errs = append(errs, celErrors(expressionPath, expression, result.Error)...)
+		errs = append(errs, celErrors(expressionPath, expression, err)...)
 	}
 	errs = append(errs, v.validateMessageExpression(validation.MessageExpression, path.Child("messageExpression"))...)
 	errs = append(errs, validateMessage(validation.Message, path.Child("message"))...)
@@ -121,9 +121,9 @@ func (v *policyValidator) validateMessageExpression(expression string, path *fie
 	if strings.TrimSpace(expression) == "" {
 		return field.ErrorList{field.Invalid(path, expression, "must be non-empty if specified")}
 	}
-	result := v.compiler.CompileCELExpression(&validating.MessageExpressionCondition{MessageExpression: expression},
+	err := compile(v.compiler, &validating.MessageExpressionCondition{MessageExpression: expression},
 		plugincel.OptionalVariableDeclarations{HasParams: v.hasParams}, environmentFor(expression, v.stored.messages))
-	return celErrors(path, expression, result.Error)
+	return celErrors(path, expression, err)
 }
 
 // validateMessage allows line breaks around the message: they are cut off when

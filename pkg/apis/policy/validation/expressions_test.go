@@ -52,6 +52,10 @@ func TestValidateValidations(t *testing.T) {
 		{name: "unknown function", validation: validation{Expression: "object.x.frob() == 1"}, want: []string{
 			compileError(path, "object.x.frob() == 1", 14, "undeclared reference to 'frob' (in container '')"),
 		}},
+		{name: "one that panics", validation: validation{Expression: "{b'a': 1}.size() == 1", MessageExpression: "string({b'a': 1}.size())"}, want: []string{
+			path + `: Internal error: compiling the expression panicked: runtime error: hash of unhashable type types.Bytes`,
+			messagePath + `: Internal error: compiling the expression panicked: runtime error: hash of unhashable type types.Bytes`,
+		}},
 		{name: "no params", validation: validation{Expression: "params.x == 1"}, want: []string{
 			compileError(path, "params.x == 1", 1, "undeclared reference to 'params' (in container '')"),
 		}},
@@ -190,6 +194,11 @@ func TestValidateVariables(t *testing.T) {
 		expression string
 		want       []string
 	}{
+		{
+			name:      "one that panics",
+			variables: []variable{{Name: "a", Expression: "{b'a': 1}.size()"}},
+			want:      []string{`spec.variables[0].expression: Internal error: compiling the expression panicked: runtime error: hash of unhashable type types.Bytes`},
+		},
 		{
 			name:       "chain",
 			variables:  []variable{{Name: "a", Expression: "1"}, {Name: "_b2", Expression: "variables.a + 1"}},
