@@ -9,6 +9,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -45,7 +46,15 @@ type question struct {
 // attributes is the request as an API server hands it to its own plugins.
 func (q *question) attributes() admission.Attributes {
 	var object, oldObject runtime.Object
-	if q.Object != nil {
+	switch {
+	case q.Object == nil:
+	case q.Kind.Kind == "PodExecOptions": // it has no metadata, which is not to be seen of an unstructured one
+		options := &corev1.PodExecOptions{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(q.Object.Object, options); err != nil {
+			panic(err) // unreachable: it is drawn as such
+		}
+		object = options
+	default:
 		object = q.Object.DeepCopy()
 	}
 	if q.OldObject != nil {

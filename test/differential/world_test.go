@@ -39,7 +39,6 @@ metadata:
   name: prod
   labels: {env: prod, team: a, kubernetes.io/metadata.name: prod}
   annotations: {note: "über \"x\""}
-  managedFields: [{manager: kubectl, operation: Update, apiVersion: v1}]
   ownerReferences: [{apiVersion: v1, kind: Node, name: owner, uid: u}]
 spec: {finalizers: [kubernetes]}
 status: {phase: Active}

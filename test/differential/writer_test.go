@@ -143,7 +143,7 @@ func (w *writer) variables(spec *admissionregistrationv1.ValidatingAdmissionPoli
 		w.placed = "placed"
 		spec.Variables = append(spec.Variables, admissionregistrationv1.Variable{Name: w.placed, Expression: pick(w.generator,
 			"namespaceObject == null ? 'none' : namespaceObject.metadata.name", "request.resource.version + request.kind.version",
-			"string(has(dyn(namespaceObject).metadata.managedFields))", "string(authorizer.path('/x').check('get').allowed())",
+			"string(has(dyn(namespaceObject).metadata.ownerReferences))", "string(authorizer.path('/x').check('get').allowed())",
 			"string(dyn(namespaceObject).metadata.ownerReferences[0].name)")})
 	}
 	if len(w.known) > 0 && w.chance(6) {

@@ -321,6 +321,10 @@ func TestBindings(t *testing.T) {
 			want: []string{prefix + "failed to configure binding: paramRef.namespace must not be provided for a cluster-scoped `paramKind`"},
 		},
 		{
+			name: "a kind without a list", kind: &schema.GroupVersionKind{Version: "v1", Kind: "Binding"}, params: &policy.Params{Name: "one", AllowAbsent: true}, namespace: "default",
+			want: []string{prefix + "failed to configure binding: paramKind kind `&ParamKind{APIVersion:v1,Kind:Binding,}` not yet synced to use for admission"},
+		},
+		{
 			name: "unusable selector", kind: configMaps, params: &policy.Params{Err: errors.New("bad selector")}, namespace: "default",
 			want: []string{prefix + "failed to configure binding: bad selector"},
 		},

@@ -6,6 +6,7 @@ package chain
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -48,7 +49,10 @@ func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersi
 		return nil, params.Err
 	}
 	selected, err := view.Objects(ctx, selection)
-	if err != nil {
+	switch {
+	case errors.Is(err, cluster.ErrNotListed): // as the dispatcher there, whose informer never hears of any
+		return nil, fmt.Errorf("paramKind kind `&ParamKind{APIVersion:%s,Kind:%s,}` not yet synced to use for admission", kind.GroupVersion(), kind.Kind)
+	case err != nil:
 		return nil, err
 	}
 	if len(selected) == 0 && !params.AllowAbsent {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -54,7 +55,11 @@ func (c upstreamCriteria) GetMatchResources() admissionregistrationv1.MatchResou
 
 func (u upstream) match(req *request.Request, resources *admissionregistrationv1.MatchResources) outcome {
 	var object, oldObject runtime.Object
-	if req.Object != nil {
+	switch {
+	case req.Object == nil:
+	case req.Operation == admission.Connect && req.Object.Object["metadata"] == nil:
+		object = &corev1.PodExecOptions{} // as the API server has it: without metadata
+	default:
 		object = req.Object
 	}
 	if req.OldObject != nil {

@@ -128,7 +128,10 @@ func (g generator) request() *request.Request {
 		Namespace:          pick(g, "prod", "test", "bare", "", "missing", brokenNamespace),
 		Operation:          pick(g, admission.Create, admission.Update, admission.Delete, admission.Connect, "*"),
 	}
-	if g.draw(8) > 0 {
+	switch {
+	case fields.Operation == admission.Connect && g.draw(2) > 0:
+		fields.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PodExecOptions"}}
+	case g.draw(8) > 0:
 		fields.Object = g.object()
 	}
 	if g.draw(2) > 0 {

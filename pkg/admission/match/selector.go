@@ -92,7 +92,7 @@ func (l selector) matchesObjects(s *Subject) (bool, error) {
 	}
 	sets := s.objectLabels()
 	return s.selected(l.parsed, false, func() bool {
-		return s.request.Object != nil && l.Matches(sets.object) ||
-			s.request.OldObject != nil && l.Matches(sets.oldObject)
+		return sets.selectable.object && l.Matches(sets.object) ||
+			sets.selectable.oldObject && l.Matches(sets.oldObject)
 	}), nil
 }

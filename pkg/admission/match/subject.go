@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apiserver/pkg/admission"
 
@@ -79,20 +80,32 @@ func (s *Subject) namespaceLabels(ctx context.Context) (labels.Set, error) {
 
 // objectLabels are the labels of the objects of a request, which unstructured
 // objects copy each time they are asked.
-type objectLabels struct{ object, oldObject labels.Set }
+type objectLabels struct {
+	object, oldObject labels.Set
+	// selectable says of which objects there are labels at all.
+	selectable struct{ object, oldObject bool }
+}
 
 func (s *Subject) objectLabels() objectLabels {
 	sets, _ := s.objects.find(func() (objectLabels, error) {
 		var sets objectLabels
 		if s.request.Object != nil {
-			sets.object = s.request.Object.GetLabels()
+			sets.object, sets.selectable.object = s.request.Object.GetLabels(), s.hasMetadata(s.request.Object)
 		}
 		if s.request.OldObject != nil {
-			sets.oldObject = s.request.OldObject.GetLabels()
+			sets.oldObject, sets.selectable.oldObject = s.request.OldObject.GetLabels(), s.hasMetadata(s.request.OldObject)
 		}
 		return sets, nil
 	})
 	return sets
+}
+
+// hasMetadata is false for the options of a request to connect, such as
+// PodExecOptions. In kube-apiserver no selector selects them, not even one for labels
+// that are absent; see matchObject of
+// k8s.io/apiserver/pkg/admission/plugin/webhook/predicates/object.
+func (s *Subject) hasMetadata(object *unstructured.Unstructured) bool {
+	return s.request.Operation != admission.Connect || object.Object["metadata"] != nil
 }
 
 // original is the request as its client has sent it.

@@ -58,6 +58,8 @@ func (l selector) whyNotObjects(s *Subject) string {
 	reason := fmt.Sprintf("objectSelector %s does not match", l.text())
 	req, sets := s.request, s.objectLabels()
 	switch {
+	case req.Object != nil && !sets.selectable.object:
+		return reason + ": the options of a request to connect have no labels to select by"
 	case req.Object != nil && req.OldObject != nil:
 		return reason + " the object " + l.objectText(sets.object) + " nor the old object " + l.objectText(sets.oldObject)
 	case req.Object != nil:

@@ -59,6 +59,11 @@ func TestWhyNot(t *testing.T) {
 	deletion.Operation, deletion.Object = admission.Delete, nil
 	connect := pod
 	connect.Operation, connect.Object = admission.Connect, nil
+	execute := connect
+	execute.Object = &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "PodExecOptions"}}
+	withoutApp := func(r *admissionregistrationv1.MatchResources) {
+		r.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "app", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+	}
 	status := pod
 	status.RequestSubResource = "status"
 	unnamed := pod
@@ -120,6 +125,7 @@ func TestWhyNot(t *testing.T) {
 		"an object":        {resources("", "v1", "pods", onlyWeb), labelled(pod, map[string]string{"app": "db"}), "objectSelector app=web does not match the object (labels: app=db)"},
 		"neither object":   {resources("", "v1", "pods", onlyWeb), update, "objectSelector app=web does not match the object (labels: app=db, a=b) nor the old object (no labels)"},
 		"an old object":    {resources("", "v1", "pods", onlyWeb), deletion, "objectSelector app=web does not match the old object (no labels)"},
+		"options":          {resources("", "v1", "pods", withoutApp), execute, "objectSelector !app does not match: the options of a request to connect have no labels to select by"},
 		"no object":        {resources("", "v1", "pods", onlyWeb), connect, "objectSelector app=web does not match: the request has no object"},
 		"namespaces first": {resources("", "v1", "services", onlyProd, onlyWeb), podInTest, "namespaceSelector env=prod does not match namespace test (labels: env=test)"},
 		"an exclusion":     {resources("", "v1", "pods", excluding("v1", "pods")), pod, "excluded by excludeResourceRules[1]"},

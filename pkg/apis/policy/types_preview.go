@@ -68,7 +68,9 @@ type PreviewRequest struct {
 	RequestResource *GroupVersionResource
 	// RequestSubResource is the subresource of the original request.
 	RequestSubResource string
-	// Name is the name of the object; the one in its metadata when absent.
+	// Name is the name of the object; the one in its metadata when absent. With
+	// requestResource, a DELETE without a name stays without: so does an API server
+	// ask about the objects of a collection.
 	Name string
 	// Namespace is the namespace of the request; the one in the metadata of the
 	// object when absent.

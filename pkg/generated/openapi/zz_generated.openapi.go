@@ -668,7 +668,7 @@ func schema_pkg_apis_policy_v1alpha1_PreviewRequest(ref common.ReferenceCallback
 					},
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Name is the name of the object; the one in its metadata when absent.",
+							Description: "Name is the name of the object; the one in its metadata when absent. With requestResource, a DELETE without a name stays without: so does an API server ask about the objects of a collection.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

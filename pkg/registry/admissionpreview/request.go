@@ -159,12 +159,17 @@ func (t *translation) names() {
 	if judged == nil {
 		return
 	}
-	t.fields.Name = t.agreed("name", t.fields.Name, judged.GetName())
+	name := t.agreed("name", t.fields.Name, judged.GetName())
+	// A request that an API server has made, which alone names the original resource,
+	// has no name where it deletes an object of a collection.
+	if t.fields.Operation != admission.Delete || t.in.RequestResource == nil {
+		t.fields.Name = name
+	}
 	if old := t.fields.OldObject; old != nil && old != judged {
-		t.agreed("name", t.fields.Name, old.GetName())
+		t.agreed("name", name, old.GetName())
 	}
 	if t.fields.Kind == (schema.GroupVersionKind{Version: "v1", Kind: "Namespace"}) {
-		t.fields.Namespace = t.fields.Name
+		t.fields.Namespace = name
 		return
 	}
 	scope, known := t.scope()

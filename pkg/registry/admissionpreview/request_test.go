@@ -86,6 +86,11 @@ func TestDerivation(t *testing.T) {
 			want: "CONNECT /v1, Kind=PodExecOptions /v1, Resource=pods/exec prod/p", object: "-", oldObject: "-",
 		},
 		{
+			name: "an object of a collection, as an API server asks about it", spec: "  request: {oldObject: " + deployment + `,
+    requestKind: {group: apps, version: v1, kind: Deployment}, requestResource: {group: apps, version: v1, resource: deployments}}`,
+			want: "DELETE apps/v1, Kind=Deployment apps/v1, Resource=deployments/ prod/", object: "-", oldObject: "prod",
+		},
+		{
 			name: "everything is said", spec: "  request: {operation: CREATE, kind: {group: g, version: v1, kind: K}, resource: {group: g, version: v1, resource: ks}, name: web, namespace: prod, object: " + deployment + "}",
 			want: "CREATE g/v1, Kind=K g/v1, Resource=ks/ prod/web", object: "prod", oldObject: "-",
 		},

@@ -225,10 +225,13 @@ func editable(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: fields}
 }
 
+// toNamespace returns the Namespace as kube-apiserver's informers hold it, and so as
+// policies see it: without apiVersion, kind and managedFields.
 func toNamespace(obj *unstructured.Unstructured) (*corev1.Namespace, *field.Error) {
 	namespace := &corev1.Namespace{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, namespace); err != nil {
 		return nil, field.Invalid(field.NewPath("kind"), obj.GetKind(), "the object cannot be read as a Namespace: "+err.Error())
 	}
+	namespace.TypeMeta, namespace.ManagedFields = metav1.TypeMeta{}, nil
 	return namespace, nil
 }

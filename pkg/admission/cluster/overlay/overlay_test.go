@@ -192,7 +192,7 @@ func TestObjectsErrors(t *testing.T) {
 func TestNamespace(t *testing.T) {
 	base := newBase(t, `{apiVersion: v1, kind: Namespace, metadata: {name: team, labels: {env: test, kubernetes.io/metadata.name: other}}}`)
 	view := newOver(t, base, `
-{apiVersion: v1, kind: Namespace, metadata: {name: default, namespace: x, labels: {env: prod}}, spec: {finalizers: [a/b]}, status: {phase: Terminating}}
+{apiVersion: v1, kind: Namespace, metadata: {name: default, namespace: x, labels: {env: prod}, managedFields: [{manager: kubectl}]}, spec: {finalizers: [a/b]}, status: {phase: Terminating}}
 `)
 	tests := []struct {
 		name, text string
@@ -208,6 +208,9 @@ func TestNamespace(t *testing.T) {
 		}
 		if got := fmt.Sprintf("%s/%s/%v/%v/%s", namespace.Name, namespace.Namespace, namespace.Labels, namespace.Spec.Finalizers, namespace.Status.Phase); got != test.text {
 			t.Errorf("got %s, want %s", got, test.text)
+		}
+		if namespace.Kind != "" || namespace.APIVersion != "" || namespace.ManagedFields != nil {
+			t.Errorf("got %+v, %+v, which an informer does not hold", namespace.TypeMeta, namespace.ManagedFields)
 		}
 	}
 	if _, err := view.Namespace(context.Background(), "nowhere"); !apierrors.IsNotFound(err) || err.Error() != `namespaces "nowhere" not found` {

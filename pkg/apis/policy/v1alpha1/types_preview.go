@@ -88,7 +88,9 @@ type PreviewRequest struct {
 	// RequestSubResource is the subresource of the original request.
 	// +optional
 	RequestSubResource string `json:"requestSubResource,omitempty"`
-	// Name is the name of the object; the one in its metadata when absent.
+	// Name is the name of the object; the one in its metadata when absent. With
+	// requestResource, a DELETE without a name stays without: so does an API server
+	// ask about the objects of a collection.
 	// +optional
 	Name string `json:"name,omitempty"`
 	// Namespace is the namespace of the request; the one in the metadata of the

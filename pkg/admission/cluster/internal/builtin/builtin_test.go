@@ -64,6 +64,24 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestLists: what can be listed has a kind of list.
+func TestLists(t *testing.T) {
+	lists := 0
+	for gvk := range scheme.Scheme.AllKnownTypes() {
+		if _, err := builtin.Table().RESTMapping(gvk.GroupKind(), gvk.Version); err != nil {
+			continue
+		}
+		want := scheme.Scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+		if got := builtin.Lists(gvk.GroupKind()); got != want {
+			t.Errorf("%v: got %t, want %t", gvk, got, want)
+		}
+		lists++
+	}
+	if lists < 60 {
+		t.Errorf("%d kinds were compared, want all", lists)
+	}
+}
+
 func TestUnserved(t *testing.T) {
 	for _, gvk := range []schema.GroupVersionKind{
 		{Group: "extensions", Version: "v1beta1", Kind: "Deployment"},

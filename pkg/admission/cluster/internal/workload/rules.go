@@ -129,6 +129,7 @@ func podSpec(at string) []rule {
 			rule{at + containers + "terminationMessagePolicy", "File"},
 			rule{at + containers + "resources", map[string]any{}},
 			rule{at + containers + "ports[].protocol", "TCP"},
+			rule{at + containers + "env[].valueFrom.fieldRef.apiVersion", "v1"},
 		)
 	}
 	return rules
