@@ -196,6 +196,7 @@ func (w *world) add(object *unstructured.Unstructured) error {
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, namespace); err != nil {
 			return err
 		}
+		namespace.TypeMeta = metav1.TypeMeta{}
 		w.namespaces[namespace.Name] = namespace
 	}
 	for kind, p := range w.params {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -144,6 +145,9 @@ func TestCompilesOnlyWhatADialectSeesChanged(t *testing.T) {
 	}{
 		{"the same", stored("Rule", "a", "no"), false},
 		{"another resourceVersion", stored("Rule", "a", "no", set("metadata", "resourceVersion")), false},
+		{"managed fields", stored("Rule", "a", "no", func(obj *unstructured.Unstructured) {
+			obj.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl"}})
+		}), false},
 		{"a status", stored("Rule", "a", "no", set("status", "x")), false},
 		{"another spec", stored("Rule", "a", "yes"), true},
 		{"another generation", stored("Rule", "a", "no", func(obj *unstructured.Unstructured) { obj.SetGeneration(2) }), true},
@@ -220,6 +224,19 @@ func TestDamageConcernsItselfAlone(t *testing.T) {
 				t.Errorf("after the deletion judged by %s", got)
 			}
 		})
+	}
+}
+
+// TestDamagedAnew: what can be read of a damaged object counts as it was written last.
+func TestDamagedAnew(t *testing.T) {
+	c, _ := known(t)
+	broken := errors.New("broken")
+	apply(t, c, write(stored("Rule", "a", "no")), write(stored("Rule", "b", "yes")))
+	for _, step := range []struct{ names, want string }{{"a", "a/x: no"}, {"b", "b/x: yes"}} {
+		apply(t, c, write(stored("RuleBinding", "x", step.names), broken))
+		if got := judged(t, c); got != step.want {
+			t.Errorf("judged by %q, want %q", got, step.want)
+		}
 	}
 }
 

@@ -325,6 +325,10 @@ func TestBindings(t *testing.T) {
 			want: []string{prefix + "failed to configure binding: paramKind kind `&ParamKind{APIVersion:v1,Kind:Binding,}` not yet synced to use for admission"},
 		},
 		{
+			name: "a cluster-scoped one", kind: &schema.GroupVersionKind{Group: "authentication.k8s.io", Version: "v1", Kind: "TokenReview"}, params: &policy.Params{Name: "one", Namespace: "default", AllowAbsent: true}, namespace: "default",
+			want: []string{prefix + "failed to configure binding: paramKind kind `&ParamKind{APIVersion:authentication.k8s.io/v1,Kind:TokenReview,}` not yet synced to use for admission"},
+		},
+		{
 			name: "unusable selector", kind: configMaps, params: &policy.Params{Err: errors.New("bad selector")}, namespace: "default",
 			want: []string{prefix + "failed to configure binding: bad selector"},
 		},

@@ -42,17 +42,18 @@ func selectParams(ctx context.Context, view cluster.View, kind schema.GroupVersi
 		if selection.Namespace == "" {
 			return nil, errors.New("cannot use namespaced paramRef in policy binding that matches cluster-scoped resources")
 		}
-	} else if params.Namespace != "" {
+	}
+	if !cluster.Lists(kind.GroupKind()) {
+		return nil, fmt.Errorf("paramKind kind `&ParamKind{APIVersion:%s,Kind:%s,}` not yet synced to use for admission", kind.GroupVersion(), kind.Kind)
+	}
+	if selection.Namespace == "" && params.Namespace != "" {
 		return nil, errors.New("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
 	}
 	if params.Err != nil {
 		return nil, params.Err
 	}
 	selected, err := view.Objects(ctx, selection)
-	switch {
-	case errors.Is(err, cluster.ErrNotListed): // as the dispatcher there, whose informer never hears of any
-		return nil, fmt.Errorf("paramKind kind `&ParamKind{APIVersion:%s,Kind:%s,}` not yet synced to use for admission", kind.GroupVersion(), kind.Kind)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	if len(selected) == 0 && !params.AllowAbsent {

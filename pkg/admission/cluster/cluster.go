@@ -9,7 +9,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,9 +20,17 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// ErrNotListed says that the objects of a kind cannot be listed, such as a TokenReview:
-// whether there are any is not known.
-var ErrNotListed = errors.New("the objects of the kind cannot be listed")
+// Lists says whether an API server lists the objects of a kind. What is sent to the
+// others, such as a TokenReview, it answers and forgets.
+func Lists(kind schema.GroupKind) bool {
+	switch kind.Group {
+	case "":
+		return kind.Kind != "Binding"
+	case "authentication.k8s.io", "authorization.k8s.io":
+		return false
+	}
+	return true
+}
 
 // Selection names objects of one kind: one by name, or many by selector.
 type Selection struct {
@@ -66,9 +73,8 @@ type View interface {
 	Namespace(ctx context.Context, name string) (*corev1.Namespace, error)
 	// Objects returns the selected objects, in the asked version of their kind,
 	// ordered by namespace and name. A name that does not exist selects nothing
-	// and is no error. The errors of Selection.Mapping are those of Objects, an object
-	// that cannot be converted to the asked version is an error too, and a kind whose
-	// objects cannot be listed is ErrNotListed.
+	// and is no error. The errors of Selection.Mapping are those of Objects, and
+	// an object that cannot be converted to the asked version is an error too.
 	Objects(ctx context.Context, selection Selection) ([]*unstructured.Unstructured, error)
 	// Mapper maps kinds to resources and scopes. For a kind that is not served
 	// it returns a meta.NoKindMatchError. It is comparable: views with the same one

@@ -211,7 +211,7 @@ func (m *mirror) remove(name cache.ObjectName) {
 	_, known := m.told[name]
 	delete(m.told, name)
 	if known && m.handler != nil {
-		m.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: name.String()})
+		m.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: name.String()}) // which no name makes ambiguous: none has a slash
 	}
 }
 

@@ -81,8 +81,8 @@ func (r *Registry) count() map[string]policyCount {
 	return counts
 }
 
-// policyLabel names a policy. Labels must be UTF-8, which names are unless someone
-// has written to etcd past the API.
+// policyLabel names a policy, each otherwise: no name has a slash, and all are UTF-8,
+// as labels must be, unless the storage lets other names pass.
 func policyLabel(id policy.ID) string {
 	name := id.Name
 	if id.Namespace != "" {

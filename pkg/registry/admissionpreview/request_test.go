@@ -91,6 +91,11 @@ func TestDerivation(t *testing.T) {
 			want: "DELETE apps/v1, Kind=Deployment apps/v1, Resource=deployments/ prod/", object: "-", oldObject: "prod",
 		},
 		{
+			name: "a Namespace, as an API server asks about it", spec: "  request: {oldObject: " + namespace + `,
+    requestKind: {version: v1, kind: Namespace}, requestResource: {version: v1, resource: namespaces}}`,
+			want: "DELETE /v1, Kind=Namespace /v1, Resource=namespaces/ prod/", object: "-", oldObject: "",
+		},
+		{
 			name: "everything is said", spec: "  request: {operation: CREATE, kind: {group: g, version: v1, kind: K}, resource: {group: g, version: v1, resource: ks}, name: web, namespace: prod, object: " + deployment + "}",
 			want: "CREATE g/v1, Kind=K g/v1, Resource=ks/ prod/web", object: "prod", oldObject: "-",
 		},
@@ -183,6 +188,9 @@ func TestUnusableRequests(t *testing.T) {
 		{"names that contradict the object", "  request: {name: other, namespace: another, object: " + deployment + "}", []string{
 			`spec.request.name: Invalid value: "other": the object has the name "web"`,
 			`spec.request.namespace: Invalid value: "another": the object has the namespace "prod"`,
+		}},
+		{"objects with different names", "  request: {object: " + deployment + ", oldObject: {apiVersion: apps/v1, kind: Deployment, metadata: {name: old, namespace: prod}}}", []string{
+			`spec.request.name: Invalid value: "web": the object has the name "old"`,
 		}},
 		{"half of the original request", "  request: {requestKind: {version: v1, kind: Pod}, object: " + deployment + "}", []string{
 			"spec.request: Invalid value: requestResource: version and resource are required beside requestKind",

@@ -44,9 +44,6 @@ func (*bare) Objects(_ context.Context, selection cluster.Selection) ([]*unstruc
 	if _, err := selection.Mapping(builtin.Table()); err != nil {
 		return nil, err
 	}
-	if !builtin.Lists(selection.Kind.GroupKind()) {
-		return nil, cluster.ErrNotListed
-	}
 	if selection.Kind.Group != rbacv1.GroupName {
 		return nil, nil
 	}

@@ -23,9 +23,9 @@ const maxRecompiling = 50 * time.Millisecond
 
 var _ policy.Resting = (*lazyProgram)(nil)
 
-// lazyProgram is the program of a stored policy. What it is compiled to takes five
-// times the memory of the policy itself, in hundreds of pieces that each garbage
-// collection visits: a policy that nobody asks keeps nothing of it, and compiles
+// lazyProgram is the program of a stored policy. What it is compiled to takes twelve
+// times the memory of all else, in hundreds of pieces that each garbage collection
+// visits: a policy that nobody asks keeps nothing of it, and compiles
 // again when a request comes. That makes the same of the same spec.
 type lazyProgram struct {
 	compiler *compiler

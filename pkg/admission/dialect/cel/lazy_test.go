@@ -5,16 +5,20 @@ package cel
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/randfill"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
@@ -147,6 +151,34 @@ func TestRestBesideAnother(t *testing.T) {
 	l.Rest()
 	if l.compiled.Load() == nil {
 		t.Error("a policy rests although a request has waited long for it")
+	}
+}
+
+// TestEncoded: a policy that is read again is the one that was written, as far as its
+// JSON can tell.
+func TestEncoded(t *testing.T) {
+	fill := randfill.NewWithSeed(1).NilChance(0.3).NumElements(0, 3)
+	for range 2_000 {
+		drawn := &admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+		fill.Fill(drawn)
+		text, err := json.Marshal(drawn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, got := &admissionregistrationv1.ValidatingAdmissionPolicySpec{}, &admissionregistrationv1.ValidatingAdmissionPolicySpec{}
+		if err := json.Unmarshal(text, want); err != nil {
+			t.Fatal(err)
+		}
+		encoded, err := want.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := got.Unmarshal(encoded); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
 	}
 }
 

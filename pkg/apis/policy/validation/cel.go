@@ -60,10 +60,17 @@ func (e *celEnvironment) newPolicyCompiler(variables int) (policyCompiler, error
 
 // compileVariable declares the variable for the expressions compiled after it,
 // even when it does not compile: its users are then not at fault.
-func (c policyCompiler) compileVariable(variable *admissionregistrationv1.Variable, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) (err *apiservercel.Error) {
+func (c policyCompiler) compileVariable(variable *admissionregistrationv1.Variable, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) *apiservercel.Error {
+	err := c.declare(variable.Name, variable.Expression, declarations, envType)
+	if err != nil && err.Type == apiservercel.ErrorTypeInternal { // perhaps a panic, before it was declared
+		_ = c.declare(variable.Name, "dyn(null)", declarations, envType)
+	}
+	return err
+}
+
+func (c policyCompiler) declare(name, expression string, declarations plugincel.OptionalVariableDeclarations, envType environment.Type) (err *apiservercel.Error) {
 	defer contain(&err)
-	accessor := &validating.Variable{Name: variable.Name, Expression: variable.Expression}
-	return c.composited.CompileAndStoreVariable(accessor, declarations, envType).Error
+	return c.composited.CompileAndStoreVariable(&validating.Variable{Name: name, Expression: expression}, declarations, envType).Error
 }
 
 // compile returns why an expression does not compile.

@@ -196,7 +196,7 @@ func TestValidateVariables(t *testing.T) {
 	}{
 		{
 			name:      "one that panics",
-			variables: []variable{{Name: "a", Expression: "{b'a': 1}.size()"}},
+			variables: []variable{{Name: "a", Expression: "{b'a': 1}.size()"}, {Name: "b", Expression: "variables.a == 1"}},
 			want:      []string{`spec.variables[0].expression: Internal error: compiling the expression panicked: runtime error: hash of unhashable type types.Bytes`},
 		},
 		{

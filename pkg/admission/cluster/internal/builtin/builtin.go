@@ -68,18 +68,6 @@ func resources() []discovery.Resource {
 	return r
 }
 
-// Lists says whether the objects of a built-in kind can be listed. What is sent to
-// the others is answered and forgotten.
-func Lists(kind schema.GroupKind) bool {
-	switch kind.Group {
-	case "":
-		return kind.Kind != "Binding"
-	case "authentication.k8s.io", "authorization.k8s.io":
-		return false
-	}
-	return true
-}
-
 type list []discovery.Resource
 
 func (l *list) namespaced(groupVersion string, kinds ...string) {

@@ -72,7 +72,7 @@ func TestLists(t *testing.T) {
 			continue
 		}
 		want := scheme.Scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		if got := builtin.Lists(gvk.GroupKind()); got != want {
+		if got := cluster.Lists(gvk.GroupKind()); got != want {
 			t.Errorf("%v: got %t, want %t", gvk, got, want)
 		}
 		lists++
