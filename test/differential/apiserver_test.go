@@ -106,6 +106,9 @@ func (creater) New(kind schema.GroupVersionKind) (runtime.Object, error) {
 type convertor struct{ runtime.ObjectConvertor }
 
 func (convertor) Convert(in, out, _ any) error {
+	if options, ok := in.(options); ok {
+		in = options.object
+	}
 	from, ok := in.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("not a custom resource: %T", in)

@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,12 +47,8 @@ func (q *question) attributes() admission.Attributes {
 	var object, oldObject runtime.Object
 	switch {
 	case q.Object == nil:
-	case q.Kind.Kind == "PodExecOptions": // it has no metadata, which is not to be seen of an unstructured one
-		options := &corev1.PodExecOptions{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(q.Object.Object, options); err != nil {
-			panic(err) // unreachable: it is drawn as such
-		}
-		object = options
+	case q.Operation == admission.Connect:
+		object = options{q.Object.DeepCopy()}
 	default:
 		object = q.Object.DeepCopy()
 	}
@@ -64,6 +59,16 @@ func (q *question) attributes() admission.Attributes {
 	return admission.NewAttributesRecord(object, oldObject, q.Kind, q.Namespace, q.Name, q.Resource, q.SubResource,
 		q.Operation, q.Options, q.DryRun, &info)
 }
+
+// options are those of a request to connect as an API server has them: they have no
+// metadata, which would not be seen of unstructured ones, and are of no version.
+type options struct{ object *unstructured.Unstructured }
+
+// GetObjectKind implements runtime.Object.
+func (options) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// DeepCopyObject implements runtime.Object.
+func (o options) DeepCopyObject() runtime.Object { return options{o.object.DeepCopy()} }
 
 // review is the request as an API server sends it to a webhook. See
 // CreateAdmissionObjects in k8s.io/apiserver/pkg/admission/plugin/webhook/request.
