@@ -18,11 +18,17 @@ type digest [sha256.Size]byte
 
 func (d digest) known() bool { return d != digest{} }
 
-// digestOf returns the digest of an internal object, or an unknown one. The status is
-// for readers, and so is what the server keeps in the metadata for itself; what users
-// write there, a dialect may read. UID and generation alone would not do: a restored
-// backup counts its generations again.
-func digestOf(obj apiruntime.Object) digest {
+// digestOf returns the digest of an internal object, or an unknown one, also where
+// making it panics: the object is then compiled again with each write. The status is for
+// readers, and so is what the server keeps in the metadata for itself; what users write
+// there, a dialect may read. UID and generation alone would not do: a restored backup
+// counts its generations again.
+func digestOf(obj apiruntime.Object) (d digest) {
+	defer func() {
+		if recover() != nil {
+			d = digest{}
+		}
+	}()
 	in := obj.DeepCopyObject()
 	accessor, err := meta.Accessor(in)
 	if err != nil {

@@ -81,8 +81,8 @@ func (r *Registry) count() map[string]policyCount {
 	return counts
 }
 
-// policyLabel names a policy, each otherwise: no name has a slash, and all are UTF-8,
-// as labels must be, unless the storage lets other names pass.
+// policyLabel names a policy, and no two alike: names have no slash and are UTF-8. One
+// that the storage should not have let pass is made UTF-8, as labels have to be.
 func policyLabel(id policy.ID) string {
 	name := id.Name
 	if id.Namespace != "" {
