@@ -46,6 +46,10 @@ test: ## Run all tests with the race detector.
 test-unit: ## Run the tests that start no server process, without the race detector.
 	hack/test.sh $(TEST_FLAGS) ./cmd/... ./pkg/...
 
+.PHONY: controlplane
+controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/controlplane/, unless they are there.
+	hack/controlplane.sh
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME, 10s when not given.
 	hack/fuzz.sh $(FUZZTIME)

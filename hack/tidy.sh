@@ -11,7 +11,7 @@ set -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 status=0
-for module in . hack/tools hack/tools/lint; do
+for module in . hack/controlplane hack/tools hack/tools/lint; do
   go -C "${module}" mod tidy "$@" || { echo "${module}/go.mod: run make update-tidy" >&2 && status=1; }
 done
 exit "${status}"

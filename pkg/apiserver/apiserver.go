@@ -5,6 +5,7 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
+	"github.com/portcullis-dev/portcullis/pkg/controller/replicas"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
 
@@ -20,6 +22,8 @@ import (
 type Server struct {
 	// Generic is the server that Server is built on.
 	Generic *genericapiserver.GenericAPIServer
+
+	member *replicas.Member // nil for a server that is alone
 }
 
 // New builds the server. It listens once Run is called.
@@ -41,12 +45,16 @@ func (c CompletedConfig) New() (*Server, error) {
 	if err := c.addExtras(generic); err != nil {
 		return nil, err
 	}
-	return &Server{Generic: generic}, nil
+	return &Server{Generic: generic, member: c.member}, nil
 }
 
 // Run serves until ctx ends, then lets the requests in flight finish.
 func (s *Server) Run(ctx context.Context) error {
-	return s.Generic.PrepareRun().RunWithContext(ctx)
+	err := s.Generic.PrepareRun().RunWithContext(ctx)
+	if s.member != nil {
+		err = errors.Join(err, leave(ctx, s.member))
+	}
+	return err
 }
 
 func (c *completedConfig) storage() (map[string]rest.Storage, error) {
@@ -54,8 +62,13 @@ func (c *completedConfig) storage() (map[string]rest.Storage, error) {
 	for i := range kinds {
 		kinds[i].Warnings = c.extra.Warnings[kinds[i].Resource]
 	}
+	policies := c.authorizeWrites(kinds)
+	c.forecastWrites(kinds, policies)
 	storage, err := stored.NewStorage(c.scheme, c.generic.RESTOptionsGetter, kinds)
 	if err != nil {
+		return nil, err
+	}
+	if err := policies.serve(storage); err != nil {
 		return nil, err
 	}
 	for resource, virtual := range c.extra.Virtual {

@@ -112,10 +112,10 @@ func checkAuditPolicy(file string) error {
 }
 
 // SetAudit makes the server tell of its requests; nil does not. The audit policy
-// decides what is told of the API. The review door is no resource: at every level,
-// its events have neither the review nor the answer in them, but the audit
-// annotations of the policies. Those of previews have no such annotations, since a
-// preview has no effect; at the levels Request and RequestResponse they have the
+// decides what is told of the API. The review doors do not take the way of objects:
+// at every level, their events have neither the review nor the answer in them, but the
+// audit annotations of the policies. Those of previews have no such annotations, since
+// a preview has no effect; at the levels Request and RequestResponse they have the
 // whole preview.
 func (c *Config) SetAudit(audit *Audit) {
 	if audit == nil {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
@@ -14,11 +15,15 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/client-go/informers"
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/bootstrap"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
+	"github.com/portcullis-dev/portcullis/pkg/controller/replicas"
 	"github.com/portcullis-dev/portcullis/pkg/generated/openapi"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
 )
 
 // MaxRequestBodyBytes bounds every request body. It leaves room for a review or
@@ -36,9 +41,15 @@ type Config struct {
 	// Snapshot says how old the policies in force are. It is nil when the storage
 	// is set by others.
 	Snapshot *follow.Snapshot
+	// Replica is nil for a server that is alone. Set it before AddEngine.
+	Replica *Replica
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
+	// informers are those of the cluster that the generic server needs; nil without one.
+	informers informers.SharedInformerFactory
+	bootstrap *bootstrap.Directory // nil without one
+	member    *replicas.Member     // nil for a server that is alone
 }
 
 // ExtraConfig is what a server offers beside the stored kinds.
@@ -49,10 +60,20 @@ type ExtraConfig struct {
 	// Warnings tell writers of the stored kinds, by resource name, what is not wrong
 	// enough to refuse; see stored.Kind.
 	Warnings map[string]func(ctx context.Context, obj runtime.Object) []string
+	// Forecast tells writers of the stored kinds, on dry runs, what existing objects
+	// would come to; nil tells nothing.
+	Forecast *admissionpreview.Forecast
+	// Mapper maps the kinds of params to resources, as the cluster has them at the
+	// moment: to let a param be read takes the right to its resource. Without one no
+	// kind is known, and it takes the right to all resources.
+	Mapper func() meta.RESTMapper
 	// Handlers answer paths outside the API group, behind the authentication,
 	// authorization and limits of the server, in place of what the generic server
 	// has there. A path that ends in a slash stands for everything under it.
 	Handlers map[string]http.Handler
+	// Posts answer what is POSTed to paths of the API group, by path, in place of the
+	// resources there, and behind the same filters.
+	Posts map[string]http.Handler
 	// Ready must pass before /readyz does.
 	Ready []healthz.HealthChecker
 	// Hooks run, by name, once the server listens. /readyz waits for them.
@@ -96,6 +117,7 @@ func documentUnauthorized(generic *genericapiserver.Config) {
 
 type completedConfig struct {
 	generic genericapiserver.CompletedConfig
+	member  *replicas.Member
 	extra   ExtraConfig
 	scheme  *runtime.Scheme
 	codecs  serializer.CodecFactory
@@ -109,7 +131,8 @@ type CompletedConfig struct {
 // Complete fills in what can be derived. It changes the receiver.
 func (c *Config) Complete() CompletedConfig {
 	return CompletedConfig{&completedConfig{
-		generic: c.Generic.Complete(nil),
+		generic: c.Generic.Complete(c.informers),
+		member:  c.member,
 		extra:   c.Extra,
 		scheme:  c.scheme,
 		codecs:  c.codecs,

@@ -8,11 +8,9 @@ import (
 	"fmt"
 	"net/http"
 
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/rest"
-	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/utils/clock"
 
@@ -23,17 +21,12 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/plugin"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/metrics"
 	"github.com/portcullis-dev/portcullis/pkg/controller/typecheck"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
-	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
-
-// ReviewPath is the direct review door for validation.
-const ReviewPath = "/admission/v1/validate"
 
 // previewResource is the resource of the preview door.
 const previewResource = "admissionpreviews"
@@ -58,8 +51,8 @@ func LoadObjects(dir string) (*offline.Directory, error) {
 // in step with the stored ones, and the doors to the chain. Policies read the
 // cluster as objects shows it at each request. Storage and authorization must be
 // set before: metrics tell of writes, and previews ask what their callers may do.
-func (c *Config) AddEngine(objects *offline.Directory) error {
-	kinds, err := candidateKinds(c.scheme)
+func (c *Config) AddEngine(objects Cluster) error {
+	manifests, err := stored.NewManifests(c.scheme)
 	if err != nil {
 		return err
 	}
@@ -75,18 +68,18 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 	}
 	follower := follow.NewPolicies(policies, c.scheme, c.Snapshot)
 	judge := frankJudge{Registered: registered, ready: follower.Ready}
-	candidates := &admissionpreview.Candidates{
-		Version:  v1alpha1.SchemeGroupVersion,
-		Decoder:  serializer.NewCodecFactory(c.scheme, serializer.EnableStrict).UniversalDecoder(policyapi.SchemeGroupVersion()),
-		Kinds:    kinds,
-		Compiler: policies,
-	}
+	candidates := &admissionpreview.Candidates{Read: manifests.DecodeNew, Compiler: policies}
 	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(policies))))
+	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(policies))
+	c.Extra.Mapper = func() meta.RESTMapper { return objects.View().Mapper() }
+	c.addReviewDoors(observed.TimeReviews(judge), observed.TimeReviews(mutatingJudge{judge}), objects.View)
 	c.hurryQuestions()
-	c.Extra.Handlers = with(c.Extra.Handlers, ReviewPath, http.Handler(admissionreview.NewHandler(observed.TimeReviews(judge), objects.View)))
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
-	c.Extra.Hooks = with(c.Extra.Hooks, ConditionsHook, writeConditions(policies, c.addTypeChecks(policies, objects)))
-	c.Extra.Hooks = with(c.Extra.Hooks, objectsHook, followObjects(objects))
+	if err := c.addConditions(policies, c.addTypeChecks(policies, objects)); err != nil {
+		return err
+	}
+	c.addCluster(objects, policies)
+	c.addBootstrap(policies)
 	c.Extra.Hooks = with(c.Extra.Hooks, restHook, restPolicies(policies.Rest))
 	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", func(*http.Request) error { return follower.Ready() }))
 	return nil
@@ -95,7 +88,7 @@ func (c *Config) AddEngine(objects *offline.Directory) error {
 // addMetrics adds the metrics of the engine to those that the server serves. They
 // hear of what becomes of the stored policies; what judges must be told of them.
 // The storage must be set before.
-func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog, objects *offline.Directory) (*metrics.Registry, error) {
+func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog, objects Cluster) (*metrics.Registry, error) {
 	if c.Generic.RESTOptionsGetter == nil {
 		return nil, errors.New("the storage is not set")
 	}
@@ -110,10 +103,15 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 	sources := metrics.Sources{
 		Version:  buildVersion(),
 		Dialects: dialects,
-		Report:   policies.Report,
+		Report:   reportOf(policies),
 		Complete: func() bool { return policies.Current() != nil },
-		Objects:  objects.Status,
 		Clock:    clock.RealClock{},
+	}
+	if manifests, ok := objects.(written); ok {
+		sources.Objects = manifests.Status
+	}
+	if c.bootstrap != nil {
+		sources.Bootstrap = c.bootstrap.Status
 	}
 	if c.Snapshot != nil {
 		sources.Age = c.Snapshot.Age
@@ -128,22 +126,12 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 // addTypeChecks tells writers of policies what does not fit the types of the
 // cluster, and returns what tells it in the status of the policies, also when a
 // CustomResourceDefinition has changed.
-func (c *Config) addTypeChecks(policies *catalog.Catalog, objects *offline.Directory) *typecheck.Controller {
+func (c *Config) addTypeChecks(policies *catalog.Catalog, objects Cluster) *typecheck.Controller {
 	types := newTypes(objects.View)
 	c.Extra.Warnings = with(c.Extra.Warnings, policiesResource, stored.Warnings(types.warnings))
 	controller := typecheck.New(policies, types.check)
 	objects.WatchDefinitions(func([]string) { controller.TypesChanged() })
 	return controller
-}
-
-// hurryQuestions bounds the time that callers may take to send a review or a
-// preview, outside of all other filters.
-func (c *Config) hurryQuestions() {
-	previews := genericapiserver.APIGroupPrefix + "/" + v1alpha1.SchemeGroupVersion.String() + "/" + previewResource
-	build := c.Generic.BuildHandlerChainFunc
-	c.Generic.BuildHandlerChainFunc = func(next http.Handler, generic *genericapiserver.Config) http.Handler {
-		return admissionreview.WithBodyTimeout(build(next, generic), ReviewPath, previews)
-	}
 }
 
 // access is what previews ask about their callers.
@@ -161,17 +149,4 @@ func with[V any](m map[string]V, key string, value V) map[string]V {
 	}
 	m[key] = value
 	return m
-}
-
-// candidateKinds are the stored kinds, as a preview takes them.
-func candidateKinds(scheme *runtime.Scheme) (map[string]admissionpreview.CandidateKind, error) {
-	kinds := map[string]admissionpreview.CandidateKind{}
-	for _, kind := range stored.Kinds() {
-		name, err := kind.Name(scheme)
-		if err != nil {
-			return nil, err
-		}
-		kinds[name] = admissionpreview.CandidateKind{Home: kind.Home, Namespaced: kind.Namespaced, Validate: kind.Validate}
-	}
-	return kinds, nil
 }

@@ -10,9 +10,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/rest"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
-	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/controller/policystatus"
 	"github.com/portcullis-dev/portcullis/pkg/controller/typecheck"
@@ -27,7 +27,10 @@ const ConditionsHook = "portcullis-policy-conditions"
 const (
 	policiesHook = "portcullis-follow-policies"
 	objectsHook  = "portcullis-follow-objects"
+	usesHook     = "portcullis-follow-params"
 	restHook     = "portcullis-rest-policies"
+
+	bootstrapHook = "portcullis-follow-bootstrap-policies"
 )
 
 // restPeriod is how long at least, and half of how long at most, a policy that no
@@ -43,14 +46,6 @@ func followPolicies(policies *follow.Policies) genericapiserver.PostStartHookFun
 	}
 }
 
-// followObjects keeps objects in step with its files.
-func followObjects(objects *offline.Directory) genericapiserver.PostStartHookFunc {
-	return func(hook genericapiserver.PostStartHookContext) error {
-		go objects.Run(hook)
-		return nil
-	}
-}
-
 // restPolicies calls rest again and again; see catalog.Catalog.Rest.
 func restPolicies(rest func()) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
@@ -59,16 +54,31 @@ func restPolicies(rest func()) genericapiserver.PostStartHookFunc {
 	}
 }
 
-// writeConditions writes what became of the policies, and what was found in their
-// types, into their status.
+// writeConditions has the conditions of policies written.
 func writeConditions(policies *catalog.Catalog, types *typecheck.Controller) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
-		client, err := versioned.NewForConfig(hook.LoopbackClientConfig)
+		write, err := newConditions(hook.LoopbackClientConfig, policies, types, nil)
 		if err != nil {
-			return fmt.Errorf("client of the own API: %w", err)
+			return err
 		}
-		go policystatus.New(client.PolicyV1alpha1().ValidatingAdmissionPolicies(), policies).Run(hook)
-		go types.Run(hook, client.PolicyV1alpha1().ValidatingAdmissionPolicies())
+		go write(hook)
 		return nil
 	}
+}
+
+// newConditions returns what writes the conditions of policies through the server's
+// own API until its context ends. It may be called again then, and not before. A nil
+// gate is that of a server that is alone.
+func newConditions(loopback *rest.Config, policies *catalog.Catalog, types *typecheck.Controller, gate policystatus.Gate) (func(context.Context), error) {
+	client, err := versioned.NewForConfig(loopback)
+	if err != nil {
+		return nil, fmt.Errorf("client of the own API: %w", err)
+	}
+	stored := client.PolicyV1alpha1().ValidatingAdmissionPolicies()
+	return func(ctx context.Context) {
+		var running wait.Group
+		defer running.Wait()
+		running.StartWithContext(ctx, policystatus.NewGated(stored, policies, gate).Run)
+		running.StartWithContext(ctx, func(ctx context.Context) { types.Run(ctx, stored) })
+	}, nil
 }

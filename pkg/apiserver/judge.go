@@ -19,6 +19,7 @@ import (
 
 var (
 	_ admissionreview.Judge  = frankJudge{}
+	_ admissionreview.Judge  = mutatingJudge{}
 	_ admissionpreview.Judge = frankJudge{}
 )
 
@@ -38,6 +39,15 @@ func (j frankJudge) Run(ctx context.Context, req *request.Request, view cluster.
 // Try implements admissionpreview.Judge.
 func (j frankJudge) Try(ctx context.Context, trial chain.Trial) (verdict.Verdict, error) {
 	answer, err := j.Registered.Try(ctx, trial)
+	return answer, j.explain(err)
+}
+
+// mutatingJudge is a frankJudge that runs the other phase of the chain.
+type mutatingJudge struct{ frankJudge }
+
+// Run implements admissionreview.Judge.
+func (j mutatingJudge) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
+	answer, err := j.Mutate(ctx, req, view)
 	return answer, j.explain(err)
 }
 

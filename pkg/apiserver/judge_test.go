@@ -29,8 +29,9 @@ func TestFrankJudge(t *testing.T) {
 	check := func(want string) {
 		t.Helper()
 		_, ran := judge.Run(t.Context(), req, nil)
+		_, mutated := mutatingJudge{judge}.Run(t.Context(), req, nil)
 		_, tried := judge.Try(t.Context(), chain.Trial{Request: req})
-		for door, err := range map[string]error{"Run": ran, "Try": tried} {
+		for door, err := range map[string]error{"Run": ran, "Run to mutate": mutated, "Try": tried} {
 			got := ""
 			if err != nil {
 				got = err.Error()

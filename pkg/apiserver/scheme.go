@@ -6,6 +6,7 @@ package apiserver
 import (
 	"fmt"
 
+	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -14,13 +15,19 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
 )
 
-// newScheme returns a scheme with every version of the API group and the meta
-// types that a generic API server expects beside them.
+// newScheme returns a scheme with every version of the API group, the reviews that are
+// POSTed to two of its resources, and the meta types that a generic API server expects
+// beside them.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	if err := install.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register the API group: %w", err)
 	}
+	if err := admissionv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("register %s: %w", admissionv1.SchemeGroupVersion, err)
+	}
+	// The generic server wants an internal version of what a resource takes.
+	scheme.AddKnownTypes(schema.GroupVersion{Group: admissionv1.GroupName, Version: runtime.APIVersionInternal}, &admissionv1.AdmissionReview{})
 	unversioned := schema.GroupVersion{Version: "v1"}
 	metav1.AddToGroupVersion(scheme, unversioned)
 	scheme.AddUnversionedTypes(unversioned,

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/klog/v2"
+
+	"github.com/portcullis-dev/portcullis/pkg/pki"
 )
 
 const (
@@ -49,22 +51,23 @@ func ensureCertificates(ctx context.Context, dir string, names []string, now tim
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create directory for certificates: %w", err)
 	}
+	serverAuth, clientAuth := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	e := ensurer{dir: dir, now: now}
 	certs := &certificates{}
-	certs.ca = e.ensure(ctx, "ca", certificateSpec{commonName: "portcullis-ca"}, nil)
-	certs.serving = e.ensure(ctx, "serving", certificateSpec{
-		commonName: "portcullis-apiserver", usage: x509.ExtKeyUsageServerAuth, names: names,
+	certs.ca = e.ensure(ctx, "ca", pki.Spec{CommonName: "portcullis-ca", Lifetime: authorityLifetime}, nil)
+	certs.serving = e.ensure(ctx, "serving", pki.Spec{
+		CommonName: "portcullis-apiserver", Usages: serverAuth, Names: names, Lifetime: leafLifetime,
 	}, certs.ca)
-	certs.admin = e.ensure(ctx, "admin", certificateSpec{
-		commonName: administrator, organization: user.SystemPrivilegedGroup, usage: x509.ExtKeyUsageClientAuth,
+	certs.admin = e.ensure(ctx, "admin", pki.Spec{
+		CommonName: administrator, Organization: user.SystemPrivilegedGroup, Usages: clientAuth, Lifetime: leafLifetime,
 	}, certs.ca)
 
-	certs.etcd.ca = e.ensure(ctx, "etcd-ca", certificateSpec{commonName: "portcullis-etcd-ca"}, nil)
-	certs.etcd.server = e.ensure(ctx, "etcd-server", certificateSpec{
-		commonName: "portcullis-etcd", usage: x509.ExtKeyUsageServerAuth, names: []string{etcdHost},
+	certs.etcd.ca = e.ensure(ctx, "etcd-ca", pki.Spec{CommonName: "portcullis-etcd-ca", Lifetime: authorityLifetime}, nil)
+	certs.etcd.server = e.ensure(ctx, "etcd-server", pki.Spec{
+		CommonName: "portcullis-etcd", Usages: serverAuth, Names: []string{etcdHost}, Lifetime: leafLifetime,
 	}, certs.etcd.ca)
-	certs.etcd.client = e.ensure(ctx, "etcd-client", certificateSpec{
-		commonName: "portcullis-apiserver", usage: x509.ExtKeyUsageClientAuth,
+	certs.etcd.client = e.ensure(ctx, "etcd-client", pki.Spec{
+		CommonName: "portcullis-apiserver", Usages: clientAuth, Lifetime: leafLifetime,
 	}, certs.etcd.ca)
 	return certs, e.err
 }
@@ -80,14 +83,14 @@ type ensurer struct {
 // ensure returns the pair called name when it still is what spec asks for, and
 // makes it anew otherwise. A nil issuer asks for an authority, which is made anew
 // only when it is not there or near its end.
-func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec, issuer *keyPair) *keyPair {
+func (e *ensurer) ensure(ctx context.Context, name string, spec pki.Spec, issuer *keyPair) *keyPair {
 	if e.err != nil {
 		return nil
 	}
 	base := filepath.Join(e.dir, name)
 	pair, err := loadKeyPair(base)
 	if err == nil {
-		err = spec.check(pair.cert, issuer, e.now)
+		err = pair.check(spec, issuer, e.now)
 	}
 	if err == nil {
 		return pair
@@ -100,15 +103,25 @@ func (e *ensurer) ensure(ctx context.Context, name string, spec certificateSpec,
 	if !errors.Is(err, fs.ErrNotExist) {
 		klog.FromContext(ctx).Info("Making a certificate anew", "file", base+certSuffix, "reason", err.Error())
 	}
-	pair, err = spec.issue(base, issuer, e.now)
-	if err == nil {
-		err = pair.save()
-	}
-	if err != nil {
+	if pair, err = issue(base, spec, issuer, e.now); err != nil {
 		e.err = fmt.Errorf("certificate %s: %w", base+certSuffix, err)
 		return nil
 	}
 	return pair
+}
+
+// issue makes the pair base.crt and base.key and writes both files.
+func issue(base string, spec pki.Spec, issuer *keyPair, now time.Time) (*keyPair, error) {
+	var signer *pki.KeyPair
+	if issuer != nil {
+		signer = issuer.KeyPair
+	}
+	pair, err := spec.Issue(signer, now)
+	if err != nil {
+		return nil, err
+	}
+	kept := newKeyPair(base, pair)
+	return kept, kept.save()
 }
 
 // replaceable says whether an authority that err is said of may be made anew. It

@@ -26,11 +26,11 @@ func TestCertificates(t *testing.T) {
 	}
 
 	for _, name := range []string{"localhost", "127.0.0.1", "::1", "192.0.2.1"} {
-		if err := certs.serving.cert.VerifyHostname(name); err != nil {
+		if err := certs.serving.Cert.VerifyHostname(name); err != nil {
 			t.Error(err)
 		}
 	}
-	subject := certs.admin.cert.Subject
+	subject := certs.admin.Cert.Subject
 	if subject.CommonName != "portcullis-admin" || !slices.Equal(subject.Organization, []string{"system:masters"}) {
 		t.Errorf("got administrator %s", subject)
 	}
@@ -40,7 +40,7 @@ func TestCertificates(t *testing.T) {
 	}{
 		"ca": {certs.ca, 3650}, "etcd-ca": {certs.etcd.ca, 3650}, "serving": {certs.serving, 365}, "admin": {certs.admin, 365},
 	} {
-		if got := want.pair.cert.NotAfter.Sub(now).Round(day) / day; got != want.days {
+		if got := want.pair.Cert.NotAfter.Sub(now).Round(day) / day; got != want.days {
 			t.Errorf("%s: valid for %d days, want %d", name, got, want.days)
 		}
 	}
@@ -85,8 +85,8 @@ func TestCertificatesTrust(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			roots := x509.NewCertPool()
-			roots.AddCert(tc.issuer.cert)
-			_, err := tc.cert.cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
+			roots.AddCert(tc.issuer.Cert)
+			_, err := tc.cert.Cert.Verify(x509.VerifyOptions{Roots: roots, KeyUsages: []x509.ExtKeyUsage{tc.usage}})
 			if (err == nil) != tc.want {
 				t.Errorf("got error %v, want trusted %t", err, tc.want)
 			}
@@ -186,8 +186,8 @@ func TestLeafEndsWithItsAuthority(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if certs.serving.cert.NotAfter.After(certs.ca.cert.NotAfter) {
-		t.Errorf("leaf ends on %s, after its authority on %s", certs.serving.cert.NotAfter, certs.ca.cert.NotAfter)
+	if certs.serving.Cert.NotAfter.After(certs.ca.Cert.NotAfter) {
+		t.Errorf("leaf ends on %s, after its authority on %s", certs.serving.Cert.NotAfter, certs.ca.Cert.NotAfter)
 	}
 }
 

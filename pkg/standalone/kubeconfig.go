@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/portcullis-dev/portcullis/pkg/pki"
 )
 
 const (
@@ -23,11 +25,11 @@ func writeKubeconfig(path, server string, certs *certificates) error {
 	config := clientcmdapi.NewConfig()
 	config.Clusters[contextName] = &clientcmdapi.Cluster{
 		Server:                   server,
-		CertificateAuthorityData: certs.ca.certPEM,
+		CertificateAuthorityData: certs.ca.CertPEM,
 	}
 	config.AuthInfos[administrator] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: certs.admin.certPEM,
-		ClientKeyData:         certs.admin.keyPEM,
+		ClientCertificateData: certs.admin.CertPEM,
+		ClientKeyData:         certs.admin.KeyPEM,
 	}
 	config.Contexts[contextName] = &clientcmdapi.Context{
 		Cluster:  contextName,
@@ -39,7 +41,7 @@ func writeKubeconfig(path, server string, certs *certificates) error {
 	if err != nil {
 		return fmt.Errorf("encode kubeconfig: %w", err)
 	}
-	if err := writeFile(path, data); err != nil {
+	if err := pki.WritePrivate(path, data); err != nil {
 		return fmt.Errorf("write kubeconfig: %w", err)
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+
+	"github.com/portcullis-dev/portcullis/pkg/listen"
 )
 
 // Options says where a standalone server keeps its data and where it listens.
@@ -71,7 +73,7 @@ func Start(ctx context.Context, o Options) (env *Environment, err error) {
 	if env.lock, err = lockDataDir(dir); err != nil {
 		return env, err
 	}
-	if env.Listener, err = listen(ctx, o.BindAddress, o.SecurePort); err != nil {
+	if env.Listener, err = listen.TCP(ctx, o.BindAddress, o.SecurePort); err != nil {
 		return env, err
 	}
 	certs, err := ensureCertificates(ctx, filepath.Join(dir, "pki"), servingNames(o.BindAddress), time.Now())
@@ -90,7 +92,7 @@ func Start(ctx context.Context, o Options) (env *Environment, err error) {
 		}
 		env.Etcd = env.storage.transport
 	}
-	if env.URL, err = localURL(o.BindAddress, env.Listener.Addr()); err != nil {
+	if env.URL, err = listen.LocalURL(o.BindAddress, env.Listener.Addr()); err != nil {
 		return env, err
 	}
 	env.Kubeconfig = filepath.Join(dir, "kubeconfig")
@@ -98,11 +100,11 @@ func Start(ctx context.Context, o Options) (env *Environment, err error) {
 }
 
 func (e *Environment) useCertificates(certs *certificates) (err error) {
-	e.ServingCert, err = dynamiccertificates.NewStaticCertKeyContent("serving-cert", certs.serving.certPEM, certs.serving.keyPEM)
+	e.ServingCert, err = dynamiccertificates.NewStaticCertKeyContent("serving-cert", certs.serving.CertPEM, certs.serving.KeyPEM)
 	if err != nil {
 		return fmt.Errorf("serving certificate: %w", err)
 	}
-	e.ClientCA, err = dynamiccertificates.NewStaticCAContent("client-ca", certs.ca.certPEM)
+	e.ClientCA, err = dynamiccertificates.NewStaticCAContent("client-ca", certs.ca.CertPEM)
 	if err != nil {
 		return fmt.Errorf("client certificate authority: %w", err)
 	}

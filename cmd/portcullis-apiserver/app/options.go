@@ -26,13 +26,21 @@ type Options struct {
 	SecurePort int
 	// Objects is a directory of manifests that policies may read. Empty means none.
 	Objects string
+	// BootstrapPolicies is a directory of manifests of policies that are not stored.
+	// Empty means none.
+	BootstrapPolicies string
 	// ClientCAFile is a bundle of authorities whose certificates users show.
 	// Empty means none.
 	ClientCAFile string
 	// TokenAuthFile lists the bearer tokens of users. Empty means none.
 	TokenAuthFile string
+	// DirectReviewAnonymous lets callers without credentials POST to the direct
+	// review doors.
+	DirectReviewAnonymous bool
 	// Etcd says where the etcd servers of others are. Without any, one is started.
 	Etcd standalone.ExternalEtcd
+	// Cluster says how kube-apiserver is reached, if the server stands behind one.
+	Cluster ClusterOptions
 	// Audit says which requests are told of in the audit log.
 	Audit apiserver.AuditOptions
 	// Logs says what is logged, and how.
@@ -45,6 +53,7 @@ func NewOptions() *Options {
 		DataDir:     ".portcullis",
 		BindAddress: "127.0.0.1",
 		SecurePort:  7443,
+		Cluster:     newClusterOptions(),
 		Audit:       apiserver.NewAuditOptions(),
 		Logs:        logsapi.NewLoggingConfiguration(),
 	}
@@ -56,13 +65,16 @@ func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.StringVar(&o.BindAddress, "bind-address", o.BindAddress, "IP address to serve on.")
 	fs.IntVar(&o.SecurePort, "secure-port", o.SecurePort, "Port to serve HTTPS on; 0 picks a free one.")
 	fs.StringVar(&o.Objects, "objects", o.Objects, "Directory of manifests that policies may read, such as Namespaces and params.")
+	fs.StringVar(&o.BootstrapPolicies, "bootstrap-policies", o.BootstrapPolicies, "Directory of manifests of policies and bindings that are in force before the first request and that the API cannot change; their names end with .static.k8s.io. Followed when it changes.")
 	fs.StringVar(&o.ClientCAFile, "client-ca-file", o.ClientCAFile, "PEM bundle of authorities: a client certificate signed by one of them is the user of its common name, with its organizations as groups. Read again when it changes.")
 	fs.StringVar(&o.TokenAuthFile, "token-auth-file", o.TokenAuthFile, "CSV file of bearer tokens, a line each: token,user,uid,\"group1,group2\". Read at start.")
+	fs.BoolVar(&o.DirectReviewAnonymous, "direct-review-anonymous", o.DirectReviewAnonymous, "Let callers without credentials POST to "+apiserver.ReviewPath+" and "+apiserver.MutationPath+": a kube-apiserver shows its webhooks none unless it is told to. Whoever reaches the port can then find out what policies deny.")
 	fs.StringSliceVar(&o.Etcd.Servers, "etcd-servers", o.Etcd.Servers, "List of etcd servers to store in (scheme://host:port), comma separated. Without it an etcd server is started in the process.")
 	fs.StringVar(&o.Etcd.CAFile, "etcd-cafile", o.Etcd.CAFile, "PEM file of the authorities that sign the certificates of the etcd servers; those of the system when empty.")
 	fs.StringVar(&o.Etcd.CertFile, "etcd-certfile", o.Etcd.CertFile, "PEM file of the client certificate to show to the etcd servers.")
 	fs.StringVar(&o.Etcd.KeyFile, "etcd-keyfile", o.Etcd.KeyFile, "PEM file of the key of --etcd-certfile.")
 	fs.StringVar(&o.Etcd.Prefix, "etcd-prefix", o.Etcd.Prefix, "Path to put before all keys in etcd; "+apiserver.DefaultEtcdPrefix+" when empty.")
+	o.Cluster.addFlags(fs)
 	fs.StringVar(&o.Audit.PolicyFile, "audit-policy-file", o.Audit.PolicyFile, "File with a Policy of audit.k8s.io/v1, which says what is told of which requests in the audit log. Read at start.")
 	fs.StringVar(&o.Audit.LogPath, "audit-log-path", o.Audit.LogPath, "File to append audit events to, - for the standard output.")
 	fs.IntVar(&o.Audit.MaxAge, "audit-log-maxage", o.Audit.MaxAge, "Days to keep the files that the audit log was rotated into; 0 for ever.")
@@ -90,6 +102,10 @@ func (o *Options) Validate() error {
 		errs = append(errs, fmt.Errorf("--secure-port %d is not a port: use 1 to 65535, or 0 for a free one", o.SecurePort))
 	}
 	errs = append(errs, o.Etcd.Validate())
+	errs = append(errs, o.Cluster.validate()...)
+	if o.Cluster.aggregated() {
+		errs = append(errs, o.validateAggregated()...)
+	}
 	errs = append(errs, o.Audit.Validate()...)
 	for _, err := range logsapi.Validate(o.Logs, nil, nil) {
 		errs = append(errs, err)

@@ -58,6 +58,32 @@ func TestOptionsValidate(t *testing.T) {
 			name: "prefix of the etcd inside", flags: []string{"--etcd-prefix=/registry"},
 			want: "--etcd-prefix is set without --etcd-servers: name the servers, or leave it out to use the etcd inside the process",
 		},
+		{name: "behind a kube-apiserver", flags: []string{"--kubeconfig=/k", "--etcd-servers=http://e:2379", "--identity=portcullis-0", "--namespace=policies", "--shutdown-delay-duration=0"}},
+		{
+			name: "both ways to kube-apiserver", flags: []string{"--kubeconfig=/k", "--in-cluster", "--etcd-servers=http://e:2379"},
+			want: "--kubeconfig and --in-cluster are both given: they name two ways to kube-apiserver; keep one",
+		},
+		{
+			name: "behind a kube-apiserver without etcd", flags: []string{"--in-cluster"},
+			want: "--etcd-servers is not given: a server behind a kube-apiserver stores in an etcd of its own; name its servers",
+		},
+		{
+			name: "what the cluster says itself", flags: []string{"--in-cluster", "--etcd-servers=http://e:2379", "--objects=/o", "--client-ca-file=/c", "--token-auth-file=/t"},
+			want: "[--objects has no effect behind a kube-apiserver, since policies read the cluster: leave it out, " +
+				"--client-ca-file has no effect behind a kube-apiserver, since kube-apiserver says who callers are: leave it out, " +
+				"--token-auth-file has no effect behind a kube-apiserver, since kube-apiserver says who callers are: leave it out]",
+		},
+		{
+			name: "names in a cluster", flags: []string{"--in-cluster", "--etcd-servers=http://e:2379", "--namespace=A", "--identity=a_b", "--tls-cert-file=/c", "--shutdown-delay-duration=-1s"},
+			want: `[--tls-cert-file and --tls-private-key-file belong together: give both, or none to have a certificate made, ` +
+				`--shutdown-delay-duration -1s is negative: use 0 to stop at once, ` +
+				`--namespace "A" is no name of a namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), ` +
+				`--identity "a_b" cannot be part of the name of a Lease: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]`,
+		},
+		{
+			name: "alone with flags of a cluster", flags: []string{"--namespace=a"},
+			want: "--namespace is set for a server that runs on its own: name a --kubeconfig, or use --in-cluster",
+		},
 		{name: "log format", flags: []string{"--logging-format=xml"}, want: `format: Invalid value: "xml": Unsupported log format`},
 	}
 	for _, tc := range tests {

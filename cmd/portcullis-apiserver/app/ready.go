@@ -29,30 +29,31 @@ func readyPoll() wait.Backoff {
 // announce waits until the administrator, with the kubeconfig that a user is
 // given, finds the server ready, and says so in the log and on out.
 func announce(ctx context.Context, env *standalone.Environment, out io.Writer) {
-	logger := klog.FromContext(ctx)
-	client, err := administratorClient(env.Kubeconfig)
+	config, err := clientcmd.BuildConfigFromFlags("", env.Kubeconfig)
 	if err != nil {
-		logger.Error(err, "Cannot tell when the server is ready", "kubeconfig", env.Kubeconfig)
+		klog.FromContext(ctx).Error(err, "Cannot tell when the server is ready", "kubeconfig", env.Kubeconfig)
 		return
 	}
-	defer client.CloseIdleConnections()
-	err = readyPoll().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		return isReady(ctx, client, env.URL), nil
-	})
-	if err != nil {
-		return // the server stopped before it was ready
+	if waitUntilReady(ctx, config, env.URL) {
+		klog.FromContext(ctx).Info("Ready", "url", env.URL, "kubeconfig", env.Kubeconfig)
+		fmt.Fprintf(out, "portcullis-apiserver is ready at %s\nkubectl --kubeconfig %s get portcullis\n", env.URL, env.Kubeconfig)
 	}
-	logger.Info("Ready", "url", env.URL, "kubeconfig", env.Kubeconfig)
-	fmt.Fprintf(out, "portcullis-apiserver is ready at %s\nkubectl --kubeconfig %s get portcullis\n", env.URL, env.Kubeconfig)
 }
 
-func administratorClient(kubeconfig string) (*http.Client, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		return nil, err
-	}
+// waitUntilReady waits until the server at url is ready for the client of config. It
+// returns false when ctx ends before.
+func waitUntilReady(ctx context.Context, config *rest.Config, url string) bool {
+	config = rest.CopyConfig(config)
 	config.Timeout = readyCallTimeout
-	return rest.HTTPClientFor(config)
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell when the server is ready", "url", url)
+		return false
+	}
+	defer client.CloseIdleConnections()
+	return readyPoll().DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+		return isReady(ctx, client, url), nil
+	}) == nil
 }
 
 // isReady holds any fault for "not yet": the server may not be serving.

@@ -17,9 +17,20 @@ import (
 
 // Run serves until ctx ends, lets the requests in flight finish, and then stops
 // what the server stands on. Once the server is ready, it says on out where it is.
-func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
+func Run(ctx context.Context, o *Options, out io.Writer) error {
 	defer headroom.Hold()()
+	if o.Cluster.aggregated() {
+		return runAggregated(ctx, o, out)
+	}
+	return runStandalone(ctx, o, out)
+}
+
+func runStandalone(ctx context.Context, o *Options, out io.Writer) (err error) {
 	objects, err := apiserver.LoadObjects(o.Objects)
+	if err != nil {
+		return err
+	}
+	bootstrap, err := apiserver.LoadBootstrap(ctx, o.BootstrapPolicies)
 	if err != nil {
 		return err
 	}
@@ -54,6 +65,10 @@ func Run(ctx context.Context, o *Options, out io.Writer) (err error) {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
 	config.SetAudit(audit)
+	config.SetBootstrap(bootstrap)
+	if err := config.SetAnonymousReviews(o.DirectReviewAnonymous); err != nil {
+		return err
+	}
 	if err := config.AddEngine(objects); err != nil {
 		return err
 	}

@@ -24,6 +24,8 @@ type Change struct {
 	// Served is the object in the form that the source has told of. It says which
 	// version of the object this is when Object is nil.
 	Served apiruntime.Object
+	// Deleted is the resource version of a deletion, if it is known.
+	Deleted string
 }
 
 func (c *Change) deletes() bool { return c.Object == nil && c.Damage == nil }
@@ -96,11 +98,14 @@ func (c *Catalog) swap(changes []Change, next []*entry) ([]policy.ID, error) {
 	}
 	e := edit{catalog: c, changed: map[policy.ID]bool{}}
 	for i := range changes {
-		e.replace(changes[i].ID, next[i])
+		e.replace(&changes[i], next[i])
 	}
 	set := c.set.Load()
 	if set == nil {
 		set = &policy.Set{}
+		for id := range c.fixed {
+			e.settle(id)
+		}
 	} else if !e.edited {
 		return nil, nil
 	}
@@ -118,41 +123,42 @@ type edit struct {
 	changed map[policy.ID]bool
 }
 
-// replace puts an entry, or nothing when it is nil, in place of that of id.
-func (e *edit) replace(id policy.ID, next *entry) {
+// replace puts an entry, or nothing when it is nil, in place of that of a change.
+func (e *edit) replace(change *Change, next *entry) {
+	id, write := change.ID, Write{Kind: change.ID.Kind, ResourceVersion: change.Deleted}
 	old := e.catalog.entries[id]
 	if next == nil {
 		delete(e.catalog.entries, id)
 	} else {
 		e.catalog.entries[id] = next
+		write.ResourceVersion = next.report.Since
 		if old != nil && old.unit == next.unit {
 			return
 		}
 	}
-	e.edited = true
-	e.changed[id] = true
 	if old != nil {
-		e.forget(id, old.unit)
+		e.forget(id, old.unit, write)
 	}
-	if next == nil {
-		e.gone = append(e.gone, id)
-		return
+	if next != nil {
+		e.remember(id, next.unit, write)
 	}
-	switch unit := next.unit; {
+	e.settle(id)
+}
+
+func (e *edit) remember(id policy.ID, unit *policy.Unit, write Write) {
+	switch {
 	case unit.Policy != nil:
-		e.put = append(e.put, unit)
 	case lost(unit):
 		e.catalog.lost[id] = unit
-		e.gone = append(e.gone, id)
 	default:
-		e.catalog.bindings[unit.Binding.Policy]++
+		e.catalog.rebind(unit.Binding.Policy, 1, write)
 		e.changed[unit.Binding.Policy] = true
-		e.put = append(e.put, unit)
 	}
 }
 
-func (e *edit) forget(id policy.ID, unit *policy.Unit) {
+func (e *edit) forget(id policy.ID, unit *policy.Unit, write Write) {
 	if unit.Policy != nil {
+		e.catalog.dropUnbound(id)
 		return
 	}
 	if lost(unit) {
@@ -161,9 +167,7 @@ func (e *edit) forget(id policy.ID, unit *policy.Unit) {
 	}
 	named := unit.Binding.Policy
 	e.changed[named] = true
-	if e.catalog.bindings[named]--; e.catalog.bindings[named] == 0 {
-		delete(e.catalog.bindings, named)
-	}
+	e.catalog.rebind(named, -1, write)
 }
 
 func (e *edit) list() []policy.ID {

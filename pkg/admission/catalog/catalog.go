@@ -28,13 +28,17 @@ type Catalog struct {
 	writing sync.Mutex                          // held while changes are compiled and put in force
 	empty   map[string]func() apiruntime.Object // by kind, as the sources have it
 
-	mu       sync.RWMutex // held to replace set and what goes with it
-	entries  map[policy.ID]*entry
-	bindings map[policy.ID]int // how many name a policy
-	lost     map[policy.ID]*policy.Unit
-	spread   map[policy.ID]standIn // by their own names
-	watchers []func(policy.ID)
-	failed   error // for ever: the stored objects cannot be followed
+	mu         sync.RWMutex // held to replace set and what goes with it
+	entries    map[policy.ID]*entry
+	bindings   map[policy.ID]bound // by the policy that they name
+	lost       map[policy.ID]*policy.Unit
+	fixed      map[policy.ID]*policy.Unit
+	spread     map[policy.ID]standIn // by their own names
+	followed   int                   // how many kinds
+	enforced   map[string]string     // up to which version, by kind
+	watchers   watchers[func(policy.ID)]
+	onEnforced watchers[func()]
+	failed     error // for ever: the stored objects cannot be followed
 }
 
 // entry is what became of one stored object.
@@ -52,7 +56,8 @@ func New(dialects []policy.Dialect) *Catalog {
 		dialects: map[string]policy.Dialect{},
 		empty:    map[string]func() apiruntime.Object{},
 		entries:  map[policy.ID]*entry{},
-		bindings: map[policy.ID]int{},
+		bindings: map[policy.ID]bound{},
+		enforced: map[string]string{},
 		lost:     map[policy.ID]*policy.Unit{},
 	}
 	for _, dialect := range dialects {

@@ -43,12 +43,18 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 		next.report.Generation = accessor.GetGeneration()
 		next.report.ResourceVersion = accessor.GetResourceVersion()
 	}
+	next.report.Since = next.report.ResourceVersion
+	if old != nil && !input.known() && !old.input.known() && sameGeneration(&old.report, &next.report) {
+		next.report.Since = old.report.Since
+	}
 	if !next.report.whole() {
 		klog.FromContext(ctx).Error(errors.Join(change.Damage, faults.ToAggregate()), "A stored object cannot be used: it fails the requests that it matches",
 			"kind", change.ID.Kind, "namespace", change.ID.Namespace, "name", change.ID.Name)
 	}
 	return next, nil
 }
+
+func sameGeneration(a, b *Report) bool { return a.UID == b.UID && a.Generation == b.Generation }
 
 func (c *Change) metadata() (metav1.Object, error) {
 	if c.Object != nil {

@@ -4,6 +4,9 @@
 package catalog
 
 import (
+	"slices"
+	"sync"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -16,15 +19,24 @@ type Report struct {
 	UID             types.UID
 	Generation      int64
 	ResourceVersion string
+	// Since is the resource version of the write since which the object says what it
+	// says. Later ones have changed nothing but what the server keeps for itself.
+	Since string
 	// Faults are those that keep the object from compiling, each at its field.
 	Faults field.ErrorList
 	// Damage says that the stored object cannot be read.
 	Damage error
+	// Displaced says that something that is fixed has the place of the object, which
+	// has no effect; see Catalog.Fix.
+	Displaced bool
 	// Binding says that the object is not a policy but binds one.
 	Binding bool
 	// Bindings is the number of bindings that are known to name the policy. One that
 	// is so damaged that nobody knows what it names is not counted.
 	Bindings int
+	// BoundSince is the last write or deletion of a binding that has changed what binds
+	// the policy, as far as one is known.
+	BoundSince Write
 }
 
 // whole says that the object is as its writer wants it.
@@ -41,30 +53,39 @@ func (c *Catalog) Report(id policy.ID) (Report, bool) {
 		return Report{}, false
 	}
 	report := entry.report
-	report.Bindings = c.bindings[id]
+	report.Bindings, report.BoundSince = c.bindings[id].count, c.bindings[id].since
+	report.Displaced = c.fixed[id] != nil
 	return report, true
 }
 
 // Watch calls notify with each policy that there is, and from then on with each
 // policy and binding of which there may be something new to report, as soon as
-// that is in force. It must return at once.
-func (c *Catalog) Watch(notify func(policy.ID)) {
-	for _, id := range c.watch(notify) {
+// that is in force. It must return at once. After stop it is not called again, but
+// for a call that is under way.
+func (c *Catalog) Watch(notify func(policy.ID)) (stop func()) {
+	ids, stop := c.watch(notify)
+	for _, id := range ids {
 		notify(id)
 	}
+	return stop
 }
 
-func (c *Catalog) watch(notify func(policy.ID)) []policy.ID {
+func (c *Catalog) watch(notify func(policy.ID)) (ids []policy.ID, stop func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.watchers = append(c.watchers, notify)
-	ids := make([]policy.ID, 0, len(c.entries))
+	stop = c.watchers.add(&c.mu, notify)
+	ids = make([]policy.ID, 0, len(c.entries))
 	for id, entry := range c.entries {
 		if entry.unit.Policy != nil {
 			ids = append(ids, id)
 		}
 	}
-	return ids
+	for id, unit := range c.fixed {
+		if _, stored := c.entries[id]; !stored && unit.Policy != nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids, stop
 }
 
 func (c *Catalog) notify(ids []policy.ID) {
@@ -73,7 +94,21 @@ func (c *Catalog) notify(ids []policy.ID) {
 	c.mu.RUnlock()
 	for _, notify := range watchers {
 		for _, id := range ids {
-			notify(id)
+			(*notify)(id)
 		}
+	}
+}
+
+// watchers are called when there is news. A list of them never changes: who has read
+// it calls them without a lock.
+type watchers[F any] []*F
+
+// add adds a watcher to a list that mu guards, and which is held.
+func (w *watchers[F]) add(mu sync.Locker, notify F) (stop func()) {
+	*w = append(slices.Clone(*w), &notify)
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		*w = slices.DeleteFunc(slices.Clone(*w), func(other *F) bool { return other == &notify })
 	}
 }

@@ -14,6 +14,9 @@ func (c *Catalog) Rest() {
 	for _, entry := range c.entries {
 		rest(entry.unit)
 	}
+	for _, unit := range c.fixed {
+		rest(unit)
+	}
 }
 
 func rest(unit *policy.Unit) {

@@ -42,7 +42,7 @@ func (p unreadable) Evaluate(context.Context, policy.Input) []verdict.Finding {
 // known.
 func lost(unit *policy.Unit) bool { return unit.Binding != nil && unit.Binding.Policy.Name == "" }
 
-// bindLost lets every lost binding bind all policies of the kind that it is for,
+// bindLost lets every lost binding bind all stored policies of the kind that it is for,
 // with what else could be read of it, which is Deny and all requests as a rule.
 // One of these policies it did bind, and leaving it out would put that one out of
 // force without a word. A request that all of these policies would admit is
@@ -57,7 +57,7 @@ func (e *edit) bindLost() {
 	wanted := map[policy.ID]standIn{}
 	for _, binding := range c.lost {
 		for id, other := range c.entries {
-			if other.unit.Policy != nil && id.Kind == binding.Binding.Policy.Kind {
+			if other.unit.Policy != nil && id.Kind == binding.Binding.Policy.Kind && c.fixed[id] == nil {
 				stand := newStandIn(binding, id)
 				wanted[stand.unit.ID] = stand
 			}

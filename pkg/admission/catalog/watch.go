@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +21,9 @@ import (
 type Informer interface {
 	// AddEventHandler tells handler of all objects, and from then on of all changes
 	// in their order. The registration says when the handler has been told of all
-	// that was stored at first.
+	// that was stored at first. An object that is deleted has the resource version
+	// of its deletion. An informer that knows up to which version it has told of all
+	// changes calls Reached of a handler that has it; see Enforced.
 	AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error)
 }
 
@@ -69,13 +72,14 @@ func (c *Catalog) follow(ctx context.Context, sources []Source, convert Convert)
 		return nil // ctx has ended
 	}
 	for {
-		changes, err := inbox.take(convert)
+		changes, reached, err := inbox.take(convert)
 		if err != nil {
 			return err
 		}
 		if err := c.Apply(ctx, changes); err != nil {
 			return err
 		}
+		c.advance(reached)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -84,10 +88,13 @@ func (c *Catalog) follow(ctx context.Context, sources []Source, convert Convert)
 	}
 }
 
-// know takes from the sources what an empty object is.
+// know takes from the sources how many there are, and what an empty object is.
 func (c *Catalog) know(sources []Source) {
 	c.writing.Lock()
 	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.followed = len(sources)
 	for _, source := range sources {
 		if source.New != nil {
 			c.empty[source.Kind] = source.New
@@ -101,37 +108,73 @@ type inbox struct {
 	filled chan struct{}
 
 	mu      sync.Mutex
-	pending map[policy.ID]apiruntime.Object
+	pending map[policy.ID]news
+	reached map[string]string // up to which version it was told of all changes, by kind
 	broken  error
 }
 
+// news is the last of an object.
+type news struct {
+	object  apiruntime.Object // nil when it is deleted
+	deleted string            // by which version
+}
+
 func newInbox() *inbox {
-	return &inbox{filled: make(chan struct{}, 1), pending: map[policy.ID]apiruntime.Object{}}
+	return &inbox{filled: make(chan struct{}, 1), pending: map[policy.ID]news{}, reached: map[string]string{}}
 }
 
 func (in *inbox) handler(kind string) cache.ResourceEventHandler {
-	return cache.ResourceEventHandlerFuncs{
+	return handler{inbox: in, kind: kind, ResourceEventHandlerFuncs: cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(obj any) { in.put(kind, obj, false) },
 		UpdateFunc: func(_, obj any) { in.put(kind, obj, false) },
 		DeleteFunc: func(obj any) { in.put(kind, obj, true) },
-	}
+	}}
+}
+
+// handler puts what it hears of a kind into an inbox.
+type handler struct {
+	cache.ResourceEventHandlerFuncs
+	inbox *inbox
+	kind  string
+}
+
+// Reached says that the handler has been told of all changes up to a resource version.
+func (h handler) Reached(resourceVersion string) {
+	h.inbox.mu.Lock()
+	defer h.inbox.mu.Unlock()
+	h.inbox.reached[h.kind] = resourceVersion
+	h.inbox.fill()
 }
 
 func (in *inbox) put(kind string, event any, deleted bool) {
 	id, obj, err := read(kind, event)
+	last := news{object: obj}
 	if deleted {
-		obj = nil
+		last = news{deleted: versionOf(obj)}
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.broken = errors.Join(in.broken, err)
 	if err == nil {
-		in.pending[id] = obj
+		in.pending[id] = last
 	}
+	in.fill()
+}
+
+func (in *inbox) fill() {
 	select {
 	case in.filled <- struct{}{}:
 	default: // the reader will see this change too
 	}
+}
+
+// versionOf returns the resource version of an object that may be nil.
+func versionOf(obj apiruntime.Object) string {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return ""
+	}
+	return accessor.GetResourceVersion()
 }
 
 // read returns the object of an event. Of one whose deletion was missed, the
@@ -149,25 +192,26 @@ func read(kind string, event any) (policy.ID, apiruntime.Object, error) {
 	return policy.ID{Kind: kind, Namespace: accessor.GetNamespace(), Name: accessor.GetName()}, obj, nil
 }
 
-// take empties the inbox.
-func (in *inbox) take(convert Convert) ([]Change, error) {
+// take empties the inbox, and says up to which versions all changes were in it, or
+// were taken before.
+func (in *inbox) take(convert Convert) (changes []Change, reached map[string]string, err error) {
 	in.mu.Lock()
-	pending, broken := in.pending, in.broken
-	in.pending = map[policy.ID]apiruntime.Object{}
+	pending, reached, broken := in.pending, maps.Clone(in.reached), in.broken
+	in.pending = map[policy.ID]news{}
 	in.mu.Unlock()
 	if broken != nil {
-		return nil, broken
+		return nil, nil, broken
 	}
-	changes := make([]Change, 0, len(pending))
-	for id, served := range pending {
-		change := Change{ID: id}
-		if served != nil {
-			change.Object, change.Damage = contain(convert, served)
-			change.Served = served
+	changes = make([]Change, 0, len(pending))
+	for id, last := range pending {
+		change := Change{ID: id, Deleted: last.deleted}
+		if last.object != nil {
+			change.Object, change.Damage = contain(convert, last.object)
+			change.Served = last.object
 		}
 		changes = append(changes, change)
 	}
-	return changes, nil
+	return changes, reached, nil
 }
 
 // contain converts an object. A panic is an error of that object, and so is a

@@ -42,6 +42,9 @@ type Selection struct {
 	Namespace string
 	Name      string
 	Selector  labels.Selector // used when Name is empty; nil selects nothing
+	// Limit bounds how many objects a Selector selects, the first by namespace and
+	// name; 0 selects all. It is for looking at a part of what may be large.
+	Limit int
 }
 
 // Mapping returns how mapper maps the kind of s. It is an error when the kind

@@ -30,31 +30,51 @@ type Observer interface {
 // plugins, hears them all, and decides once. It is safe for concurrent use.
 type Registered struct {
 	chain    *chain.Chain
-	plugins  admission.ValidationInterface
+	plugins  plugins
 	observer Observer
 }
+
+// plugins are a chain of plugins with its two phases: first those that mutate change
+// the request, then those that validate judge what has become of it.
+type plugins interface {
+	admission.MutationInterface
+	admission.ValidationInterface
+}
+
+// phase asks the plugins of one phase.
+type phase func(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error
 
 // NewRegistered registers the plugins of the dialects, in the given order, in a
 // chain of their own. observer may be nil.
 func NewRegistered(dialects []policy.Dialect, judge *chain.Chain, observer Observer) (*Registered, error) {
-	plugins := admission.NewPlugins()
+	available := admission.NewPlugins()
 	// Requests of our doors carry their view.
-	names := Register(plugins, dialects, judge, func() cluster.View { return nil })
-	registered, err := plugins.NewFromPlugins(names, unconfigured{}, admission.PluginInitializers{}, nil)
+	names := Register(available, dialects, judge, func() cluster.View { return nil })
+	registered, err := available.NewFromPlugins(names, unconfigured{}, admission.PluginInitializers{}, nil)
 	if err != nil {
 		return nil, fmt.Errorf("build the chain of admission plugins: %w", err)
 	}
-	validating, ok := registered.(admission.ValidationInterface)
+	both, ok := registered.(plugins)
 	if !ok {
-		return nil, fmt.Errorf("build the chain of admission plugins: %T does not validate", registered)
+		return nil, fmt.Errorf("build the chain of admission plugins: %T does not both mutate and validate", registered)
 	}
-	return &Registered{chain: judge, plugins: validating, observer: observer}, nil
+	return &Registered{chain: judge, plugins: both, observer: observer}, nil
 }
 
 // Run judges req with the stored policies. An error means that the request must
 // not be admitted; it is one of those of chain.Chain.Run.
 func (r *Registered) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	answer, err := r.run(ctx, chain.Trial{Request: req, View: view})
+	return r.observed(ctx, req, view, r.plugins.Validate)
+}
+
+// Mutate lets the stored policies that mutate have their say about req. It fails as
+// Run does. No dialect mutates yet, so it admits every request as it is.
+func (r *Registered) Mutate(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
+	return r.observed(ctx, req, view, r.plugins.Admit)
+}
+
+func (r *Registered) observed(ctx context.Context, req *request.Request, view cluster.View, ask phase) (verdict.Verdict, error) {
+	answer, err := r.run(ctx, chain.Trial{Request: req, View: view}, ask)
 	if r.observer != nil {
 		if err != nil {
 			r.observer.Failed(err)
@@ -67,17 +87,17 @@ func (r *Registered) Run(ctx context.Context, req *request.Request, view cluster
 
 // Try judges a trial. Nobody but the caller hears of it. It fails as Run does.
 func (r *Registered) Try(ctx context.Context, trial chain.Trial) (verdict.Verdict, error) {
-	return r.run(ctx, trial)
+	return r.run(ctx, trial, r.plugins.Validate)
 }
 
-func (r *Registered) run(ctx context.Context, trial chain.Trial) (verdict.Verdict, error) {
+func (r *Registered) run(ctx context.Context, trial chain.Trial, ask phase) (verdict.Verdict, error) {
 	question, err := r.chain.Try(trial)
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
 	recorder := &verdict.Recorder{}
 	ctx = verdict.WithRecorder(ctx, recorder)
-	if err := r.plugins.Validate(ctx, newAttributes(trial.Request, question), nil); err != nil {
+	if err := ask(ctx, newAttributes(trial.Request, question), nil); err != nil {
 		return verdict.Verdict{}, err
 	}
 	return recorder.Fold(), nil

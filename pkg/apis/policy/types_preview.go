@@ -23,8 +23,8 @@ const (
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// AdmissionPreview asks what the policies would say about a request, and why.
-// It is answered on create and stored nowhere.
+// AdmissionPreview asks what the policies would say about a request, and why, or
+// about objects that exist. It is answered on create and stored nowhere.
 type AdmissionPreview struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
@@ -35,10 +35,13 @@ type AdmissionPreview struct {
 	Status AdmissionPreviewStatus
 }
 
-// AdmissionPreviewSpec is the question of a preview.
+// AdmissionPreviewSpec is the question of a preview. It has a request or objects.
 type AdmissionPreviewSpec struct {
 	// Request is the request to judge. An object alone is enough.
 	Request *PreviewRequest
+	// Objects selects existing objects, each of which is judged as if the caller
+	// sent it again. The caller must have the right to list them.
+	Objects *PreviewObjects
 	// Policies are candidates, judged together with the stored ones. A candidate
 	// shadows the stored object of the same kind, namespace and name. Both our
 	// apiVersion and the home apiVersion of the kind are accepted.
@@ -90,9 +93,29 @@ type PreviewRequest struct {
 	Options *runtime.RawExtension
 }
 
+// PreviewObjects selects existing objects of one resource: the first by namespace
+// and name, up to the limit.
+type PreviewObjects struct {
+	// Resource is the resource of the objects. Its version may be left out; the
+	// preferred one is judged then.
+	Resource GroupVersionResource
+	// Namespace is where the objects are; in all namespaces when empty.
+	Namespace string
+	// LabelSelector selects objects by their labels; all of them when absent.
+	LabelSelector *metav1.LabelSelector
+	// Limit bounds the objects that are judged: 500 when absent or 0, at most 5000.
+	Limit int32
+	// Operation is what each object is judged with: CREATE (the default) as a new
+	// object, UPDATE as a change of the object that changes nothing, DELETE as one
+	// that goes.
+	Operation string
+}
+
 // AdmissionPreviewStatus is the answer of a preview.
 type AdmissionPreviewStatus struct {
-	// Allowed says whether the request would be admitted.
+	// Allowed says whether the request would be admitted. Of existing objects, it
+	// says that all that were to be judged have been, and that none would be denied:
+	// objects.denied, objects.error and objects.remaining are 0.
 	Allowed bool
 	// Result is the status that the API server would answer a denied request with.
 	// Its details list every failure.
@@ -104,6 +127,53 @@ type AdmissionPreviewStatus struct {
 	// AuditAnnotations are those that the audit event of the request would carry.
 	AuditAnnotations map[string]string
 	// Evaluations say what each policy found, in the order of judgement.
+	Evaluations []Evaluation
+	// Objects is the answer about existing objects.
+	Objects *ObjectsStatus
+}
+
+// ObjectsStatus says what became of existing objects. Each object that was judged
+// counts once as allowed, denied or error.
+type ObjectsStatus struct {
+	// Judged is the number of objects that were judged.
+	Judged int32
+	// Allowed is the number of objects that would be admitted.
+	Allowed int32
+	// Denied is the number of objects that would be denied because a rule fails.
+	Denied int32
+	// Error is the number of objects that would be denied only because a policy
+	// cannot be judged and has the failurePolicy Fail, or that got no verdict.
+	Error int32
+	// Changed is the number of objects that mutation would change.
+	Changed int32
+	// Warned is the number of allowed objects that a warning would be about.
+	Warned int32
+	// Audited is the number of allowed objects that only the audit log would hear of.
+	Audited int32
+	// Ignored is the number of other allowed objects for which a policy cannot be
+	// judged, which its failurePolicy Ignore lets pass.
+	Ignored int32
+	// Remaining is the number of objects within the limit that were not judged
+	// because the time had ended.
+	Remaining int32
+	// Truncated says that there are objects beyond the limit. They were not looked
+	// at.
+	Truncated bool
+	// Failures are the first objects for which a policy did not pass, at most 20:
+	// first those that are denied and errors, then the others, each in the order of
+	// namespace and name.
+	Failures []ObjectFailure
+}
+
+// ObjectFailure is an existing object for which a policy did not pass.
+type ObjectFailure struct {
+	// Object is the object.
+	Object ObjectReference
+	// Outcome is the gravest: Denied, Error, Warned or Audited.
+	Outcome EvaluationOutcome
+	// Message is what the API server would answer, or the first text of a policy.
+	Message string
+	// Evaluations are those that did not pass, at most 10.
 	Evaluations []Evaluation
 }
 

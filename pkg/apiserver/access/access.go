@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apiserver/pkg/authentication/authenticator"
@@ -72,6 +73,19 @@ func NewAuthorizer(view func() cluster.View) (authorizer.Authorizer, error) {
 		authorizerunion.NamedAuthorizer{AuthorizerName: "probes", Authorizer: allowProbes},
 		authorizerunion.NamedAuthorizer{AuthorizerName: "rbac", Authorizer: authorizeByView(view)},
 	)
+}
+
+// AnonymousPosts lets callers without credentials POST to exactly these paths, and has
+// no opinion on anything else.
+func AnonymousPosts(paths ...string) authorizer.Authorizer {
+	return authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+		caller := a.GetUser()
+		if caller != nil && slices.Contains(caller.GetGroups(), user.AllUnauthenticated) &&
+			!a.IsResourceRequest() && a.GetVerb() == "post" && slices.Contains(paths, a.GetPath()) {
+			return authorizer.DecisionAllow, "", nil
+		}
+		return authorizer.DecisionNoOpinion, "", nil
+	})
 }
 
 // authorizeByView has no opinion where the view cannot tell.

@@ -161,6 +161,33 @@ func TestAuthorizer(t *testing.T) {
 	}
 }
 
+func TestAnonymousPosts(t *testing.T) {
+	nobody := &user.DefaultInfo{Name: user.Anonymous, Groups: []string{user.AllUnauthenticated}}
+	jane := &user.DefaultInfo{Name: "jane", Groups: []string{user.AllAuthenticated}}
+	const path = "/admission/v1/validate"
+	tests := []struct {
+		name string
+		attr authorizer.AttributesRecord
+		want authorizer.Decision
+	}{
+		{"nobody posts", authorizer.AttributesRecord{User: nobody, Verb: "post", Path: path}, authorizer.DecisionAllow},
+		{"nobody reads", authorizer.AttributesRecord{User: nobody, Verb: "get", Path: path}, authorizer.DecisionNoOpinion},
+		{"nobody posts below", authorizer.AttributesRecord{User: nobody, Verb: "post", Path: path + "/"}, authorizer.DecisionNoOpinion},
+		{"nobody posts elsewhere", authorizer.AttributesRecord{User: nobody, Verb: "post", Path: "/admission/v1/mutate"}, authorizer.DecisionNoOpinion},
+		{"nobody posts nowhere", authorizer.AttributesRecord{User: nobody, Verb: "post"}, authorizer.DecisionNoOpinion},
+		{"a resource with the path", authorizer.AttributesRecord{User: nobody, Verb: "post", Path: path, ResourceRequest: true}, authorizer.DecisionNoOpinion},
+		{"somebody posts", authorizer.AttributesRecord{User: jane, Verb: "post", Path: path}, authorizer.DecisionNoOpinion},
+		{"somebody with that name posts", authorizer.AttributesRecord{User: &user.DefaultInfo{Name: user.Anonymous}, Verb: "post", Path: path}, authorizer.DecisionNoOpinion},
+		{"no user", authorizer.AttributesRecord{Verb: "post", Path: path}, authorizer.DecisionNoOpinion},
+	}
+	for _, test := range tests {
+		got, _, err := AnonymousPosts(path).Authorize(t.Context(), test.attr)
+		if got != test.want || err != nil {
+			t.Errorf("%s: got %v and error %v, want %v", test.name, got, err, test.want)
+		}
+	}
+}
+
 // rules is a cluster that knows only what users may do.
 type rules struct {
 	cluster.View

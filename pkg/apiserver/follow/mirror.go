@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -43,6 +44,7 @@ type mirror struct {
 	revision int64 // that was heard of last
 	heard    int64 // how often something was heard
 	handler  cache.ResourceEventHandler
+	reached  func(resourceVersion string) // of the handler, if it wants to know
 	synced   bool          // all has been read once
 	complete chan struct{} // closed then
 }
@@ -99,8 +101,9 @@ func (m *mirror) readAgain() {
 }
 
 // AddEventHandler tells handler of all objects, and from then on of all changes: of
-// what was written by OnAdd, and of which name is gone by OnDelete. It takes one
-// handler, before it has read anything.
+// what was written by OnAdd, and of which name is gone, since which version, by
+// OnDelete. A handler that has a method Reached is told with it up to which version it
+// has heard of everything. It takes one handler, before it has read anything.
 func (m *mirror) AddEventHandler(handler cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,6 +114,9 @@ func (m *mirror) AddEventHandler(handler cache.ResourceEventHandler) (cache.Reso
 		return nil, errors.New("it has read objects without a handler")
 	}
 	m.handler = handler
+	if progress, ok := handler.(interface{ Reached(resourceVersion string) }); ok {
+		m.reached = progress.Reached
+	}
 	close(m.handled)
 	return mirrorRegistration{resource: m.name, complete: m.complete}, nil
 }
@@ -149,7 +155,7 @@ func (m *mirror) Delete(object any) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.remove(deleted.name)
+	m.remove(deleted.name, deleted.version)
 	return m.hear(deleted.version)
 }
 
@@ -172,14 +178,15 @@ func (m *mirror) Replace(list []any, resourceVersion string) error {
 	}
 	for name := range m.told {
 		if _, kept := listed[name]; !kept {
-			m.remove(name)
+			m.remove(name, resourceVersion)
 		}
 	}
+	err := m.hear(resourceVersion)
 	if !m.synced {
 		m.synced = true
 		close(m.complete)
 	}
-	return m.hear(resourceVersion)
+	return err
 }
 
 // Bookmark says that all changes up to a version have been told of.
@@ -207,11 +214,13 @@ func (m *mirror) put(e event) {
 	}
 }
 
-func (m *mirror) remove(name cache.ObjectName) {
+func (m *mirror) remove(name cache.ObjectName, version string) {
 	_, known := m.told[name]
 	delete(m.told, name)
 	if known && m.handler != nil {
-		m.handler.OnDelete(cache.DeletedFinalStateUnknown{Key: name.String()}) // which no name makes ambiguous: none has a slash
+		m.handler.OnDelete(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Namespace: name.Namespace, Name: name.Name, ResourceVersion: version,
+		}})
 	}
 }
 
@@ -222,6 +231,9 @@ func (m *mirror) hear(resourceVersion string) error {
 	}
 	m.revision = revision
 	m.heard++
+	if m.reached != nil {
+		m.reached(resourceVersion)
+	}
 	return nil
 }
 

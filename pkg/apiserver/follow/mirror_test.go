@@ -38,7 +38,16 @@ func (h *heard) OnAdd(of any, first bool) {
 
 func (h *heard) OnUpdate(_, of any) { *h = append(*h, fmt.Sprintf("update %T", of)) }
 
-func (h *heard) OnDelete(of any) { *h = append(*h, fmt.Sprintf("gone %+v", of)) }
+func (h *heard) OnDelete(of any) {
+	gone, ok := of.(metav1.Object)
+	if !ok {
+		*h = append(*h, fmt.Sprintf("gone %T", of))
+		return
+	}
+	*h = append(*h, fmt.Sprintf("gone %s@%s", gone.GetName(), gone.GetResourceVersion()))
+}
+
+func (h *heard) Reached(version string) { *h = append(*h, "reached "+version) }
 
 func (h *heard) take() []string {
 	events := *h
@@ -65,14 +74,14 @@ func TestMirror(t *testing.T) {
 		want []string
 		held int
 	}{
-		{name: "first list", do: func() error { return m.Replace([]any{a("2"), b("3")}, "5") }, want: []string{"put a@2 true", "put b@3 true"}, held: 2},
-		{name: "change", do: func() error { return m.Update(a("6")) }, want: []string{"put a@6 false"}, held: 2},
-		{name: "deletion", do: func() error { return m.Delete(b("7")) }, want: []string{"gone {Key:b Obj:<nil>}"}, held: 1},
-		{name: "deletion of what is not known", do: func() error { return m.Delete(b("8")) }, held: 1},
-		{name: "bookmark", do: func() error { return m.Bookmark("20") }, held: 1},
-		{name: "new one", do: func() error { return m.Add(b("21")) }, want: []string{"put b@21 false"}, held: 2},
-		{name: "list of a storage that has gone back", do: func() error { return m.Replace([]any{b("3")}, "4") }, want: []string{"gone {Key:a Obj:<nil>}", "put b@3 false"}, held: 1},
-		{name: "empty list", do: func() error { return m.Replace(nil, "5") }, want: []string{"gone {Key:b Obj:<nil>}"}},
+		{name: "first list", do: func() error { return m.Replace([]any{a("2"), b("3")}, "5") }, want: []string{"put a@2 true", "put b@3 true", "reached 5"}, held: 2},
+		{name: "change", do: func() error { return m.Update(a("6")) }, want: []string{"put a@6 false", "reached 6"}, held: 2},
+		{name: "deletion", do: func() error { return m.Delete(b("7")) }, want: []string{"gone b@7", "reached 7"}, held: 1},
+		{name: "deletion of what is not known", do: func() error { return m.Delete(b("8")) }, want: []string{"reached 8"}, held: 1},
+		{name: "bookmark", do: func() error { return m.Bookmark("20") }, want: []string{"reached 20"}, held: 1},
+		{name: "new one", do: func() error { return m.Add(b("21")) }, want: []string{"put b@21 false", "reached 21"}, held: 2},
+		{name: "list of a storage that has gone back", do: func() error { return m.Replace([]any{b("3")}, "4") }, want: []string{"gone a@4", "put b@3 false", "reached 4"}, held: 1},
+		{name: "empty list", do: func() error { return m.Replace(nil, "5") }, want: []string{"gone b@5", "reached 5"}},
 	}
 	for _, step := range steps {
 		if err := step.do(); err != nil {
@@ -129,6 +138,9 @@ func TestMirrorTellsOfTheNewFirst(t *testing.T) {
 			t.Errorf("heard %v, want all additions before all deletions", events)
 			break
 		}
+	}
+	if last := events[len(events)-1]; last != "reached 9" {
+		t.Errorf("heard %s last, want that everything was told of", last)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/bootstrap"
 )
 
 // prefix begins the name of every metric of ours.
@@ -32,16 +33,20 @@ type Sources struct {
 	Version string
 	// Dialects are those of the policies.
 	Dialects []policy.Dialect
-	// Report returns what became of a stored policy or binding, and false when it
-	// is not stored.
+	// Report returns what became of a policy or binding, and false when it is neither
+	// stored nor a bootstrap policy.
 	Report func(policy.ID) (catalog.Report, bool)
 	// Complete says whether there is a set of policies in force.
 	Complete func() bool
 	// Age says how old the policies in force may be, or that it is not known. It is
 	// nil where nobody knows.
 	Age func(now time.Time) (time.Duration, bool)
-	// Objects says how the cluster that policies read came about.
+	// Objects says how the manifests that policies read were loaded. It is nil where
+	// they read no manifests.
 	Objects func() offline.Status
+	// Bootstrap says how the bootstrap policies were loaded. It is nil where there are
+	// none.
+	Bootstrap func() bootstrap.Status
 	// Clock measures all durations.
 	Clock clock.PassiveClock
 }
@@ -83,6 +88,9 @@ func New(sources Sources) *Registry {
 	r.define()
 	r.kube.MustRegister(r.evaluationDuration, r.reviewDuration, r.reviewFailures, r.propagation)
 	r.kube.CustomMustRegister(newState(sources, r.count), newJudgements(r))
+	if sources.Bootstrap != nil {
+		r.kube.CustomMustRegister(newBootstrapState(sources.Bootstrap))
+	}
 	r.writes = newPropagation(sources, r.propagation)
 	r.start()
 	return r

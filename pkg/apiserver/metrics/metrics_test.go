@@ -30,6 +30,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/bootstrap"
 )
 
 const policyKindName = "ValidatingAdmissionPolicy"
@@ -356,16 +357,47 @@ func TestStateMetrics(t *testing.T) {
 	}
 }
 
+// TestBootstrapState: what became of the bootstrap policies is shown where there are
+// any.
+func TestBootstrapState(t *testing.T) {
+	m, _ := newTestMetrics("p")
+	for name := range samples(t, m) {
+		if strings.HasPrefix(name, "portcullis_bootstrap") {
+			t.Errorf("without bootstrap policies there is %s", name)
+		}
+	}
+	sources := sourcesOf(storedPolicies{})
+	sources.Bootstrap = func() bootstrap.Status {
+		return bootstrap.Status{Objects: 3, Hash: "sha256:1", LoadedAt: time.Unix(1_900_000_000, 5e8), Err: errors.New("bad"), Reloads: 4, Failures: 5}
+	}
+	m = New(sources)
+	got := samples(t, m)
+	for name, want := range map[string]float64{
+		"portcullis_bootstrap_objects{}":                       3,
+		"portcullis_bootstrap_info{hash=sha256:1}":             1,
+		"portcullis_bootstrap_last_reload_success{}":           0,
+		"portcullis_bootstrap_last_reload_timestamp_seconds{}": 1_900_000_000.5,
+		"portcullis_bootstrap_reloads_total{result=success}":   4,
+		"portcullis_bootstrap_reloads_total{result=failure}":   5,
+	} {
+		if got[name] != want {
+			t.Errorf("%s: got %v, want %v", name, got[name], want)
+		}
+	}
+}
+
 // TestMetricsFollowTheConventions checks all metrics with the linter of
 // Prometheus.
 func TestMetricsFollowTheConventions(t *testing.T) {
-	m, _ := newTestMetrics("p")
+	sources := sourcesOf(storedPolicies{policyID("p"): {}})
+	sources.Bootstrap = func() bootstrap.Status { return bootstrap.Status{} }
+	m := New(sources)
 	m.Changed(policyID("p"))
 	families, err := m.kube.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(families), 15; got != want {
+	if got, want := len(families), 20; got != want {
 		t.Errorf("%d metrics, want %d", got, want)
 	}
 	for _, family := range families {

@@ -31,7 +31,7 @@ func newState(sources Sources, policies func() map[string]policyCount) *state {
 		sources:  sources,
 		policies: policies,
 		descriptions: stateDescriptions{
-			policies: describe("policies", "Number of stored policies. One that does not compile, or cannot be read, fails the requests that it matches.", "kind", "compiled"),
+			policies: describe("policies", "Number of policies, stored ones and bootstrap policies. One that does not compile, or cannot be read, fails the requests that it matches.", "kind", "compiled"),
 			synced:   describe("snapshot_synced", "Whether the server has a complete set of policies (1) or refuses to judge (0)."),
 			age: describe("snapshot_age_seconds",
 				"Time since the policies in force were last known to be those that are stored; absent as long as that has never been known."),
@@ -65,6 +65,9 @@ func (s *state) CollectWithStability(to chan<- basemetrics.Metric) {
 		if age, known := s.sources.Age(s.sources.Clock.Now()); known {
 			gauge(s.descriptions.age, seconds(age))
 		}
+	}
+	if s.sources.Objects == nil {
+		return
 	}
 	objects := s.sources.Objects()
 	gauge(s.descriptions.objects, float64(objects.Objects))

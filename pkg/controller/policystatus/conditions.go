@@ -27,10 +27,12 @@ const (
 	reasonCannotDecode  = "CannotDecode"
 	reasonInForce       = "InForce"
 	reasonNotCompiled   = "NotCompiled"
+	reasonDisplaced     = "Displaced"
+	reasonPropagating   = "Propagating"
 )
 
-// conditions are what a report says to the writer of a policy. They are the same
-// on every server that has the same report.
+// conditions are what a report says to the writer of a policy, if it is in force on
+// all servers. They are the same on every server that has the same report.
 func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.FailurePolicyType) []metav1.Condition {
 	compiled := metav1.Condition{
 		Type: Compiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: "every expression compiles",
@@ -56,7 +58,16 @@ func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.Fa
 	case report.Bindings == 0:
 		ready.Message = "no binding names it: it judges nothing, as long as every binding can be read"
 	}
+	if report.Displaced {
+		ready.Status, ready.Reason = metav1.ConditionFalse, reasonDisplaced
+		ready.Message = "a bootstrap policy of this name judges in its place: delete it"
+	}
 	return []metav1.Condition{compiled, ready}
+}
+
+// whole says that a policy judges as its writer wants it, where it is in force.
+func whole(report *catalog.Report) bool {
+	return report.Damage == nil && len(report.Faults) == 0 && !report.Displaced
 }
 
 // listed names the faults, as many as there is room for.

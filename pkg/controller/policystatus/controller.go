@@ -3,9 +3,11 @@
 
 // Package policystatus tells the writers of policies what became of them, in the
 // conditions of each stored ValidatingAdmissionPolicy: after the set that judges
-// requests has been swapped, and only when there is something new to say.
+// requests has been swapped, where there are several servers on each of them, and only
+// when there is something new to say.
 //
-// It does not know how policies are compiled or judged, nor how they are stored.
+// It does not know how policies are compiled or judged, nor how they are stored, nor
+// how servers know of each other.
 package policystatus
 
 import (
@@ -15,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -28,30 +31,53 @@ const workers = 4
 
 // Controller writes the conditions of policies.
 type Controller struct {
-	policies reconcile.Policies
-	reports  reconcile.Reports
-	loop     reconcile.Loop
+	policies    reconcile.Policies
+	reports     reconcile.Reports
+	loop        reconcile.Loop
+	propagation propagation
 }
 
-// New returns a controller that has not begun.
+// New returns a controller that has not begun, of a server that is alone.
 func New(policies reconcile.Policies, reports reconcile.Reports) *Controller {
+	return NewGated(policies, reports, nil)
+}
+
+// NewGated returns a controller that has not begun. It says that a policy is ready
+// when gate has been passed by the last write of it and by those of its bindings that
+// are known here. Of several servers one is to run it. A nil gate lets everything pass.
+func NewGated(policies reconcile.Policies, reports reconcile.Reports, gate Gate) *Controller {
 	c := &Controller{policies: policies, reports: reports}
+	c.propagation = propagation{gate: gate, clock: clock.RealClock{}, waiting: map[string]waiting{}}
 	c.loop = reconcile.Loop{
 		Name: "policy-status", Workers: workers, Sync: c.sync,
 		Failing:   "The conditions of policies cannot be written; trying on",
 		Recovered: "The conditions of policies can be written again",
 	}
+	if gate != nil {
+		c.loop.Feed = c.followGate
+	}
 	return c
 }
 
-// Run writes conditions until ctx ends. It may be called once.
-func (c *Controller) Run(ctx context.Context) { c.loop.Run(ctx, c.reports, c.policies) }
+// Run writes conditions until ctx ends. It may be called again when it has returned.
+func (c *Controller) Run(ctx context.Context) {
+	c.propagation.forgetAll() // others may have written since
+	c.loop.Run(ctx, c.reports, c.policies)
+}
 
 // sync writes the conditions of one policy if they are not what they should be.
 func (c *Controller) sync(ctx context.Context, name string) error {
 	report, ok := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
 	if !ok {
+		c.propagation.forget(name)
 		return nil // it is deleted, or its first report is still to come
+	}
+	entry := c.propagation.wait(name) // whatever happens from here on, followGate sees it
+	passed, text := c.propagation.passed(&report)
+	if passed {
+		c.propagation.forget(name)
+	} else if !c.propagation.due(entry, text) {
+		return nil // followGate will tell
 	}
 	ctx, cancel := context.WithTimeout(ctx, reconcile.CallTimeout)
 	defer cancel()
@@ -63,7 +89,13 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 	if stored.UID != report.UID || stored.Generation != report.Generation || undecodable(report, stored) {
 		return nil // the report on what is stored now is still to come
 	}
-	if !update(&stored.Status.Conditions, conditions(report, stored.Spec.FailurePolicy)) {
+	wanted := conditions(report, stored.Spec.FailurePolicy)
+	if !passed && !c.hold(entry, text, stored.Status.Conditions, wanted) {
+		c.propagation.note(name, "")
+		return nil
+	}
+	if !update(&stored.Status.Conditions, wanted) {
+		c.propagation.note(name, text)
 		return nil
 	}
 	_, err = c.policies.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
@@ -72,6 +104,7 @@ func (c *Controller) sync(ctx context.Context, name string) error {
 		return nil
 	}
 	if err == nil {
+		c.propagation.note(name, text)
 		c.loop.Succeeded(ctx)
 	}
 	return reconcile.IgnoreNotFound(err)

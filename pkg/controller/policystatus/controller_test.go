@@ -42,12 +42,18 @@ func (r *reports) Report(id policy.ID) (catalog.Report, bool) {
 	return report, ok
 }
 
-func (r *reports) Watch(notify func(policy.ID)) {
+func (r *reports) Watch(notify func(policy.ID)) (stop func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notify = append(r.notify, notify)
 	for name := range r.byName {
 		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+	}
+	last := len(r.notify) - 1
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.notify[last] = func(policy.ID) {}
 	}
 }
 
@@ -161,6 +167,12 @@ func TestConditions(t *testing.T) {
 			catalog.Report{Generation: 3, Damage: errors.New("broken")},
 			nil, "False CannotDecode broken",
 			"False NotCompiled it cannot be read: each request that it may match is handled by its failurePolicy Fail",
+		},
+		{
+			"in the place of a bootstrap policy",
+			catalog.Report{Generation: 3, Displaced: true, Damage: errors.New("broken")},
+			nil, "False CannotDecode broken",
+			"False Displaced a bootstrap policy of this name judges in its place: delete it",
 		},
 	}
 	for _, test := range tests {

@@ -17,6 +17,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel/typing"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
@@ -31,7 +32,7 @@ const (
 )
 
 // Check checks the types of a policy as they are now.
-type Check func(ctx context.Context, policy *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*typing.Result, error)
+type Check func(ctx context.Context, spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) (*typing.Result, error)
 
 // Controller writes what was found in policies.
 type Controller struct {
@@ -63,9 +64,14 @@ func (c *Controller) TypesChanged() {
 	}
 }
 
-// Run checks policies and writes their status until ctx ends. It may be called once.
+// Run checks policies and writes their status until ctx ends. It may be called again
+// when it has returned.
 func (c *Controller) Run(ctx context.Context, policies reconcile.Policies) {
 	c.policies = policies
+	c.written.keep(func(name string) bool {
+		_, reported := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
+		return reported
+	})
 	c.loop.Run(ctx, c.reports, policies)
 }
 

@@ -51,12 +51,18 @@ func (w *world) Report(id policy.ID) (catalog.Report, bool) {
 	return catalog.Report{UID: p.UID, Generation: p.Generation, Damage: w.damaged[id.Name]}, true
 }
 
-func (w *world) Watch(notify func(policy.ID)) {
+func (w *world) Watch(notify func(policy.ID)) (stop func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.notify = append(w.notify, notify)
 	for name := range w.byName {
 		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+	}
+	last := len(w.notify) - 1
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.notify[last] = func(policy.ID) {}
 	}
 }
 

@@ -74,6 +74,13 @@ func (m *memory) forget(name string) {
 	delete(m.byName, name)
 }
 
+// keep forgets the policies that are not kept: while nobody looked, they may have gone.
+func (m *memory) keep(kept func(name string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.byName, func(name string, _ mark) bool { return !kept(name) })
+}
+
 // forgetAll has all policies checked again the next time, and returns their names.
 func (m *memory) forgetAll() []string {
 	m.mu.Lock()

@@ -28,8 +28,11 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.Evaluation{}.OpenAPIModelName():                               schema_pkg_apis_policy_v1alpha1_Evaluation(ref),
 		v1alpha1.GroupVersionKind{}.OpenAPIModelName():                         schema_pkg_apis_policy_v1alpha1_GroupVersionKind(ref),
 		v1alpha1.GroupVersionResource{}.OpenAPIModelName():                     schema_pkg_apis_policy_v1alpha1_GroupVersionResource(ref),
+		v1alpha1.ObjectFailure{}.OpenAPIModelName():                            schema_pkg_apis_policy_v1alpha1_ObjectFailure(ref),
 		v1alpha1.ObjectReference{}.OpenAPIModelName():                          schema_pkg_apis_policy_v1alpha1_ObjectReference(ref),
+		v1alpha1.ObjectsStatus{}.OpenAPIModelName():                            schema_pkg_apis_policy_v1alpha1_ObjectsStatus(ref),
 		v1alpha1.PolicyReference{}.OpenAPIModelName():                          schema_pkg_apis_policy_v1alpha1_PolicyReference(ref),
+		v1alpha1.PreviewObjects{}.OpenAPIModelName():                           schema_pkg_apis_policy_v1alpha1_PreviewObjects(ref),
 		v1alpha1.PreviewRequest{}.OpenAPIModelName():                           schema_pkg_apis_policy_v1alpha1_PreviewRequest(ref),
 		v1alpha1.ValidatingAdmissionPolicy{}.OpenAPIModelName():                schema_pkg_apis_policy_v1alpha1_ValidatingAdmissionPolicy(ref),
 		v1alpha1.ValidatingAdmissionPolicyBinding{}.OpenAPIModelName():         schema_pkg_apis_policy_v1alpha1_ValidatingAdmissionPolicyBinding(ref),
@@ -169,7 +172,7 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreview(ref common.ReferenceCallba
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdmissionPreview asks what the policies would say about a request, and why. It is answered on create and stored nowhere.",
+				Description: "AdmissionPreview asks what the policies would say about a request, and why, or about objects that exist. It is answered on create and stored nowhere.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"kind": {
@@ -219,13 +222,19 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreviewSpec(ref common.ReferenceCa
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "AdmissionPreviewSpec is the question of a preview.",
+				Description: "AdmissionPreviewSpec is the question of a preview. It has a request or objects.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"request": {
 						SchemaProps: spec.SchemaProps{
 							Description: "Request is the request to judge. An object alone is enough.",
 							Ref:         ref(v1alpha1.PreviewRequest{}.OpenAPIModelName()),
+						},
+					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects selects existing objects, each of which is judged as if the caller sent it again. The caller must have the right to list them.",
+							Ref:         ref(v1alpha1.PreviewObjects{}.OpenAPIModelName()),
 						},
 					},
 					"policies": {
@@ -275,7 +284,7 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreviewSpec(ref common.ReferenceCa
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.PreviewRequest{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.PreviewObjects{}.OpenAPIModelName(), v1alpha1.PreviewRequest{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -288,7 +297,7 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreviewStatus(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"allowed": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Allowed says whether the request would be admitted.",
+							Description: "Allowed says whether the request would be admitted. Of existing objects, it says that all that were to be judged have been, and that none would be denied: objects.denied, objects.error and objects.remaining are 0.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -358,11 +367,17 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreviewStatus(ref common.Reference
 							},
 						},
 					},
+					"objects": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Objects is the answer about existing objects.",
+							Ref:         ref(v1alpha1.ObjectsStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			v1alpha1.Evaluation{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
+			v1alpha1.Evaluation{}.OpenAPIModelName(), v1alpha1.ObjectsStatus{}.OpenAPIModelName(), metav1.Status{}.OpenAPIModelName(), runtime.RawExtension{}.OpenAPIModelName()},
 	}
 }
 
@@ -539,6 +554,60 @@ func schema_pkg_apis_policy_v1alpha1_GroupVersionResource(ref common.ReferenceCa
 	}
 }
 
+func schema_pkg_apis_policy_v1alpha1_ObjectFailure(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectFailure is an existing object for which a policy did not pass.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"object": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Object is the object.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.ObjectReference{}.OpenAPIModelName()),
+						},
+					},
+					"outcome": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Outcome is the gravest: Denied, Error, Warned or Audited.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"message": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Message is what the API server would answer, or the first text of a policy.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"evaluations": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Evaluations are those that did not pass, at most 10.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.Evaluation{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.Evaluation{}.OpenAPIModelName(), v1alpha1.ObjectReference{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_policy_v1alpha1_ObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -580,6 +649,114 @@ func schema_pkg_apis_policy_v1alpha1_ObjectReference(ref common.ReferenceCallbac
 	}
 }
 
+func schema_pkg_apis_policy_v1alpha1_ObjectsStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ObjectsStatus says what became of existing objects. Each object that was judged counts once as allowed, denied or error.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"judged": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Judged is the number of objects that were judged.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"allowed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Allowed is the number of objects that would be admitted.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"denied": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Denied is the number of objects that would be denied because a rule fails.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"error": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Error is the number of objects that would be denied only because a policy cannot be judged and has the failurePolicy Fail, or that got no verdict.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"changed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Changed is the number of objects that mutation would change.",
+							Default:     0,
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"warned": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Warned is the number of allowed objects that a warning would be about.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"audited": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Audited is the number of allowed objects that only the audit log would hear of.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"ignored": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Ignored is the number of other allowed objects for which a policy cannot be judged, which its failurePolicy Ignore lets pass.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"remaining": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Remaining is the number of objects within the limit that were not judged because the time had ended.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"truncated": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Truncated says that there are objects beyond the limit. They were not looked at.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"failures": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Failures are the first objects for which a policy did not pass, at most 20: first those that are denied and errors, then the others, each in the order of namespace and name.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ObjectFailure{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ObjectFailure{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_policy_v1alpha1_PolicyReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -611,6 +788,55 @@ func schema_pkg_apis_policy_v1alpha1_PolicyReference(ref common.ReferenceCallbac
 				},
 			},
 		},
+	}
+}
+
+func schema_pkg_apis_policy_v1alpha1_PreviewObjects(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "PreviewObjects selects existing objects of one resource: the first by namespace and name, up to the limit.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"resource": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Resource is the resource of the objects. Its version may be left out; the preferred one is judged then.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.GroupVersionResource{}.OpenAPIModelName()),
+						},
+					},
+					"namespace": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Namespace is where the objects are; in all namespaces when empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"labelSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "LabelSelector selects objects by their labels; all of them when absent.",
+							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+						},
+					},
+					"limit": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Limit bounds the objects that are judged: 500 when absent or 0, at most 5000.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+					"operation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Operation is what each object is judged with: CREATE (the default) as a new object, UPDATE as a change of the object that changes nothing, DELETE as one that goes.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.GroupVersionResource{}.OpenAPIModelName(), metav1.LabelSelector{}.OpenAPIModelName()},
 	}
 }
 

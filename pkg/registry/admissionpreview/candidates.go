@@ -7,12 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/manifest"
@@ -24,25 +21,12 @@ type Compiler interface {
 	Compile(ctx context.Context, kind string, obj runtime.Object) (*policy.Unit, field.ErrorList)
 }
 
-// CandidateKind is a kind that a preview takes as a candidate.
-type CandidateKind struct {
-	// Home is the version under which the kind is known elsewhere; manifests of
-	// that version are taken as they stand.
-	Home       schema.GroupVersion
-	Namespaced bool
-	// Validate checks an internal object as a write does.
-	Validate func(obj runtime.Object) field.ErrorList
-}
-
 // Candidates decodes, validates and compiles the policies of a preview as if
 // they were written. It is safe for concurrent use.
 type Candidates struct {
-	// Version is the served version of our group.
-	Version schema.GroupVersion
-	// Decoder decodes strictly into the internal version, with defaults.
-	Decoder runtime.Decoder
-	// Kinds are the kinds of our group that are taken.
-	Kinds    map[string]CandidateKind
+	// Read returns the valid internal object of a manifest, which it may change, as
+	// a write that creates it would store it. The paths of faults start there.
+	Read     func(manifest *unstructured.Unstructured) (runtime.Object, field.ErrorList)
 	Compiler Compiler
 }
 
@@ -78,40 +62,11 @@ func (c *Candidates) decode(ctx context.Context, raw []runtime.RawExtension, pat
 // compile returns the unit of one candidate, which it may change; the paths of
 // its faults start at the candidate.
 func (c *Candidates) compile(ctx context.Context, object *unstructured.Unstructured) (*policy.Unit, field.ErrorList) {
-	kind, known := c.Kinds[object.GetKind()]
-	if !known {
-		return nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), object.GetKind(), c.names())}
-	}
-	version := object.GroupVersionKind().GroupVersion()
-	if version != kind.Home && version != c.Version {
-		return nil, field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), object.GetAPIVersion(),
-			[]string{c.Version.String(), kind.Home.String()})}
-	}
-	object.SetAPIVersion(c.Version.String())
-	encoded, err := object.MarshalJSON()
-	if err != nil {
-		return nil, field.ErrorList{field.Invalid(nil, object.GetName(), err.Error())}
-	}
-	internal, _, err := c.Decoder.Decode(encoded, nil, nil)
-	if err != nil {
-		return nil, field.ErrorList{field.Invalid(nil, object.GetName(), err.Error())}
-	}
-	if accessor, err := meta.Accessor(internal); err == nil && !kind.Namespaced {
-		accessor.SetNamespace("") // as rest.BeforeCreate does on a write
-	}
-	if errs := kind.Validate(internal); len(errs) > 0 {
+	internal, errs := c.Read(object)
+	if len(errs) > 0 {
 		return nil, errs
 	}
 	return c.Compiler.Compile(ctx, object.GetKind(), internal)
-}
-
-func (c *Candidates) names() []string {
-	names := make([]string, 0, len(c.Kinds))
-	for name := range c.Kinds {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // under moves field errors of an object below path.

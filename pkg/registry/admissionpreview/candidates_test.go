@@ -98,6 +98,11 @@ func TestUnusableCandidates(t *testing.T) {
 			"spec.policies[0]: Invalid value: a list of 2 objects: give each of them an entry of its own",
 		}},
 		{"too many", tooMany, []string{"spec.policies: Too many: 1001: must have at most 1000 items"}},
+		{"like a bootstrap policy", candidate(home, "a.static.k8s.io", sound) + ", " + binding(ours, "b.static.k8s.io", "a.static.k8s.io"), []string{
+			`spec.policies[0].metadata.name: Invalid value: "a.static.k8s.io": names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API`,
+			`spec.policies[1].metadata.name: Invalid value: "b.static.k8s.io": names ending with ".static.k8s.io" are reserved for static manifest-based configurations and cannot be managed via the API`,
+			`spec.policies[1].spec.policyName: Invalid value: "a.static.k8s.io": names ending with ".static.k8s.io" are those of bootstrap policies, which only bindings in their directory bind: put this binding there, or name a stored policy`,
+		}},
 		{"no name", strings.Replace(candidate(ours, "a", sound), "name: a", "", 1), []string{"spec.policies[0].metadata.name: Required value: name or generateName is required"}},
 		{"broken CEL, twice", candidate(ours, "a", sound) + ", " + candidate(ours, "b", `[{expression: "object.spec.replicas <="}, {expression: "true"}, {expression: "1"}]`), []string{
 			"spec.policies[1].spec.validations[0].expression: Invalid value: \"object.spec.replicas <=\": compilation failed: ERROR: <input>:1:24: Syntax error: mismatched input '<EOF>' expecting {'[', '{', '(', '.', '-', '!', 'true', 'false', 'null', NUM_FLOAT, NUM_INT, NUM_UINT, STRING, BYTES, IDENTIFIER}\n | object.spec.replicas <=\n | .......................^",

@@ -38,7 +38,7 @@ func newCandidateView(view cluster.View, asker caller, judged user.Info) cluster
 // Namespace implements cluster.View. It is what expressions see as
 // namespaceObject, so the caller must have the right to get it.
 func (v *candidateView) Namespace(ctx context.Context, name string) (*corev1.Namespace, error) {
-	err := v.asker.need(ctx, authorizer.AttributesRecord{
+	err := v.asker.Need(ctx, authorizer.AttributesRecord{
 		Verb: "get", APIVersion: "v1", Resource: "namespaces", Namespace: name, Name: name,
 	}, "needed by the candidates to look at namespaceObject")
 	if err != nil {
@@ -95,7 +95,7 @@ func (a *candidateAuthorizer) mayAskAbout(ctx context.Context, who user.Info) er
 	if who == nil {
 		return errors.New("a candidate asks the authorizer about no user")
 	}
-	if isPart(who, a.judged) || isPart(who, a.asker.user) {
+	if isPart(who, a.judged) || isPart(who, a.asker.User) {
 		return nil
 	}
 	as := &authenticationv1.UserInfo{Username: who.GetName(), UID: who.GetUID(), Groups: sets.List(sets.New(who.GetGroups()...).Delete(byNature(who)...))}

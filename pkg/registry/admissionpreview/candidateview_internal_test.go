@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
 // fixed is a view with the given authorizer.
@@ -88,7 +89,7 @@ func TestCandidateAuthorizer(t *testing.T) {
 				asked++
 				return authorizer.DecisionAllow, "because", nil
 			})
-			view := newCandidateView(fixed{authorizer: all}, caller{user: test.caller, authorizer: test.rights}, ann)
+			view := newCandidateView(fixed{authorizer: all}, caller{rights.Caller{User: test.caller, Authorizer: test.rights}}, ann)
 			defer func() {
 				problem, _ := recover().(interpreter.EvalCancelledError)
 				if problem.Message != test.want {

@@ -26,7 +26,6 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/install"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
@@ -78,22 +77,16 @@ func newDoor(t testing.TB, judge admissionpreview.Judge, access admissionpreview
 	if err := install.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]admissionpreview.CandidateKind{}
-	for _, kind := range stored.Kinds() {
-		gvks, _, err := scheme.ObjectKinds(kind.New())
-		if err != nil {
-			t.Fatal(err)
-		}
-		kinds[gvks[0].Kind] = admissionpreview.CandidateKind{Home: kind.Home, Namespaced: kind.Namespaced, Validate: kind.Validate}
+	manifests, err := stored.NewManifests(scheme)
+	if err != nil {
+		t.Fatal(err)
 	}
 	empty, err := offline.New(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return admissionpreview.NewREST(judge, func() cluster.View { return empty }, &admissionpreview.Candidates{
-		Version:  v1alpha1.SchemeGroupVersion,
-		Decoder:  serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDecoder(policyapi.SchemeGroupVersion()),
-		Kinds:    kinds,
+		Read:     manifests.DecodeNew,
 		Compiler: catalog.New(dialect.All()),
 	}, access), serializer.NewCodecFactory(scheme).UniversalDecoder(policyapi.SchemeGroupVersion())
 }

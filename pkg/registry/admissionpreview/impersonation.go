@@ -58,7 +58,7 @@ func (c caller) impersonate(ctx context.Context, as *authenticationv1.UserInfo, 
 	}
 	for _, right := range impersonations(as, path) {
 		right.asked.Verb = "impersonate"
-		if err := c.need(ctx, right.asked, why(right.part)); err != nil {
+		if err := c.Need(ctx, right.asked, why(right.part)); err != nil {
 			return err
 		}
 	}
@@ -106,11 +106,11 @@ func ofAuthentication(asked authorizer.AttributesRecord) authorizer.AttributesRe
 
 // is says whether the caller is that user, in all parts.
 func (c caller) is(other *authenticationv1.UserInfo) bool {
-	return c.user != nil &&
-		c.user.GetName() == other.Username &&
-		c.user.GetUID() == other.UID &&
-		sets.New(c.user.GetGroups()...).Equal(sets.New(other.Groups...)) &&
-		sameExtra(c.user, other.Extra)
+	return c.User != nil &&
+		c.User.GetName() == other.Username &&
+		c.User.GetUID() == other.UID &&
+		sets.New(c.User.GetGroups()...).Equal(sets.New(other.Groups...)) &&
+		sameExtra(c.User, other.Extra)
 }
 
 func sameExtra(who user.Info, extra map[string]authenticationv1.ExtraValue) bool {

@@ -9,63 +9,47 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
 // paramRights keeps those who bring a policy or a binding from reading, through
-// its params, what they may not read themselves. It asks what kube-apiserver
-// asks when such an object is written:
-// k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicy/authz.go
-// and its neighbour for bindings.
+// its params, what they may not read themselves.
 type paramRights struct {
 	caller caller
 	mapper meta.RESTMapper
 }
-
-// all stands for every group, version, resource, namespace or name.
-const all = "*"
 
 // checkPolicy demands the right to get every object of the paramKind.
 func (r paramRights) checkPolicy(ctx context.Context, id policy.ID, kind *schema.GroupVersionKind) error {
 	if kind == nil {
 		return nil
 	}
-	asked, doubt := r.resource(kind)
-	asked.Verb, asked.Namespace, asked.Name = "get", all, all
-	return r.caller.need(ctx, asked, fmt.Sprintf("needed for the paramKind of %s %q%s", id.Kind, id.Name, doubt))
+	asked, err := rights.ToReadKind(r.mapper, kind)
+	return r.caller.Need(ctx, asked, fmt.Sprintf("needed for the paramKind of %s %q%s", id.Kind, id.Name, whyAll(kind, err)))
 }
 
-// checkBinding demands the right to get the object of the paramRef, or to list
-// where it has a selector; without a namespace, in all of them. Kind is that of
-// the params of the policy, or nil when the policy is unknown or has none.
+// checkBinding demands the right to read what the paramRef refers to. Kind is that
+// of the params of the policy, or nil when the policy is unknown or has none.
 func (r paramRights) checkBinding(ctx context.Context, id policy.ID, params *policy.Params, kind *schema.GroupVersionKind) error {
 	if params == nil {
 		return nil
 	}
-	asked, doubt := r.resource(kind)
-	asked.Verb, asked.Namespace, asked.Name = "get", params.Namespace, params.Name
-	if params.Name == "" {
-		asked.Verb = "list"
-	}
-	return r.caller.need(ctx, asked, fmt.Sprintf("needed for the paramRef of %s %q%s", id.Kind, id.Name, doubt))
+	asked, err := rights.ToReadRef(r.mapper, kind, params.Namespace, params.Name)
+	return r.caller.Need(ctx, asked, fmt.Sprintf("needed for the paramRef of %s %q%s", id.Kind, id.Name, whyAll(kind, err)))
 }
 
-// resource returns the resource of a kind. Where it cannot be told, the right
-// must cover all that it may be, which the second result explains.
-func (r paramRights) resource(kind *schema.GroupVersionKind) (authorizer.AttributesRecord, string) {
-	if kind == nil {
-		return authorizer.AttributesRecord{APIGroup: all, APIVersion: all, Resource: all},
-			", for all resources: its policy is not known or has no paramKind"
+// whyAll explains a right that must cover all that the params may be.
+func whyAll(kind *schema.GroupVersionKind, unmapped error) string {
+	switch {
+	case kind == nil:
+		return ", for all resources: its policy is not known or has no paramKind"
+	case unmapped != nil:
+		return fmt.Sprintf(", for all resources of the group: the cluster has no kind %s", kind)
+	default:
+		return ""
 	}
-	asked := authorizer.AttributesRecord{APIGroup: kind.Group, APIVersion: kind.Version, Resource: all}
-	mapping, err := r.mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if err != nil {
-		return asked, fmt.Sprintf(", for all resources of the group: the cluster has no kind %s", kind)
-	}
-	asked.Resource = mapping.Resource.Resource
-	return asked, ""
 }
 
 // check demands what the candidates need. A binding may be that of a candidate

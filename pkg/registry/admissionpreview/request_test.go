@@ -162,7 +162,7 @@ func TestUnusableRequests(t *testing.T) {
 		name, spec string
 		want       []string
 	}{
-		{"no request", "  storedPolicies: Include", []string{"spec.request: Required value: say which request to judge, an object at least"}},
+		{"no request", "  storedPolicies: Include", []string{"spec.request: Required value: say which request to judge, an object at least; or with objects, which existing ones"}},
 		{"nothing said", "  request: {}", []string{
 			"spec.request.object: Required value: needed for CREATE",
 			"spec.request.kind: Required value: needed with version and kind where the object has no apiVersion and kind",

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
@@ -91,10 +92,14 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 			return nil, err
 		}
 	}
-	if !r.room.TryAcquire(1) {
+	weight := int64(1)
+	if preview.Spec.Objects != nil {
+		weight = sweepWeight
+	}
+	if !r.room.TryAcquire(weight) {
 		return nil, apierrors.NewTooManyRequests("too many previews are being answered: try again later", 1)
 	}
-	defer r.room.Release(1)
+	defer r.room.Release(weight)
 	asker := r.access.caller(ctx)
 	if err := asker.judgeAs(ctx, preview); err != nil {
 		return nil, err
@@ -105,24 +110,37 @@ func (r *REST) Create(ctx context.Context, obj runtime.Object, createValidation 
 	}
 	stored := r.access.stored()
 	reading := paramRights{caller: asker, mapper: question.view.Mapper()}
-	if err := reading.check(ctx, question.candidates, stored); err != nil {
+	err := reading.check(ctx, question.candidates, stored)
+	if err != nil {
 		return nil, err
 	}
 	trial := chain.Trial{
 		Request: question.request, View: question.view, Stored: stored,
 		Candidates: question.candidates,
 		Alone:      preview.Spec.StoredPolicies == policyapi.IgnoreStoredPolicies,
-		Explain:    &policy.Explain{MayRead: newReader(asker, question.view.Mapper()).MayRead},
 	}
 	if len(question.candidates) > 0 {
-		trial.CandidateView = newCandidateView(question.view, asker, question.request.User)
+		trial.CandidateView = newCandidateView(question.view, asker, question.user(asker))
 	}
+	if question.request == nil {
+		preview.Status, err = r.existing(ctx, asker, trial, question.objects)
+	} else {
+		preview.Status, err = r.one(ctx, asker, trial)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return preview, nil
+}
+
+// one answers a preview of one request.
+func (r *REST) one(ctx context.Context, asker caller, trial chain.Trial) (policyapi.AdmissionPreviewStatus, error) {
+	trial.Explain = &policy.Explain{MayRead: newReader(asker, trial.View.Mapper()).MayRead}
 	answer, err := r.judge.Try(ctx, trial)
 	if err != nil {
-		return nil, apierrors.NewServiceUnavailable(err.Error())
+		return policyapi.AdmissionPreviewStatus{}, apierrors.NewServiceUnavailable(err.Error())
 	}
-	preview.Status = status(question.request, &answer)
-	return preview, nil
+	return status(trial.Request, &answer), nil
 }
 
 func invalid(preview *policyapi.AdmissionPreview, errs field.ErrorList) error {
@@ -131,9 +149,18 @@ func invalid(preview *policyapi.AdmissionPreview, errs field.ErrorList) error {
 
 // question is a preview, translated.
 type question struct {
-	request    *request.Request
+	request    *request.Request // nil when it is about existing objects
+	objects    selection
 	candidates []*policy.Unit
 	view       cluster.View
+}
+
+// user is who makes the request, or the requests, that are judged.
+func (q *question) user(asker caller) user.Info {
+	if q.request == nil {
+		return asker.User
+	}
+	return q.request.User
 }
 
 // translate returns the question with all its faults at once.
@@ -152,8 +179,15 @@ func (r *REST) translate(ctx context.Context, spec *policyapi.AdmissionPreviewSp
 	q.candidates = units
 	errs = append(errs, unitErrs...)
 
-	if spec.Request == nil {
-		return q, append(errs, field.Required(path.Child("request"), "say which request to judge, an object at least"))
+	switch {
+	case spec.Objects != nil && spec.Request != nil:
+		return q, append(errs, field.Forbidden(path.Child("objects"), "ask about one request, or about existing objects"))
+	case spec.Objects != nil:
+		objects, objectsErrs := translateObjects(spec.Objects, q.view, path.Child("objects"))
+		q.objects = objects
+		return q, append(errs, objectsErrs...)
+	case spec.Request == nil:
+		return q, append(errs, field.Required(path.Child("request"), "say which request to judge, an object at least; or with objects, which existing ones"))
 	}
 	req, requestErrs := translateRequest(ctx, spec.Request, q.view, path.Child("request"))
 	if req != nil {

@@ -5,21 +5,16 @@ package admissionpreview
 
 import (
 	"context"
-	"errors"
-	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
-	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
-	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
 // Access is what the door asks about its callers, so that a preview shows nobody
@@ -41,46 +36,14 @@ func (a Access) stored() *policy.Set {
 	return a.Stored()
 }
 
-// caller is who asks, which need not be the user of the request that is judged.
+// caller is who asks for a preview, which need not be the user of the request that
+// is judged.
 type caller struct {
-	user       user.Info // nil may do nothing
-	authorizer authorizer.UnconditionalAuthorizer
+	rights.Caller
 }
 
 func (a Access) caller(ctx context.Context) caller {
-	who, _ := genericapirequest.UserFrom(ctx)
-	return caller{user: who, authorizer: a.Authorizer}
-}
-
-// may says whether the caller has a right to a resource, with the reason of the
-// authorizer if not. An error is no right.
-func (c caller) may(ctx context.Context, asked *authorizer.AttributesRecord) (bool, string, error) {
-	asked.User, asked.ResourceRequest = c.user, true
-	if c.user == nil || c.authorizer == nil {
-		return false, "", errors.New("cannot tell what the caller may do: no user or no authorizer")
-	}
-	decision, reason, err := c.authorizer.Authorize(ctx, *asked)
-	return err == nil && decision == authorizer.DecisionAllow, reason, err
-}
-
-// need refuses a caller without the right, with 403 and the words of the API
-// server; why says what the right is needed for.
-func (c caller) need(ctx context.Context, asked authorizer.AttributesRecord, why string) error {
-	allowed, reason, err := c.may(ctx, &asked)
-	if allowed {
-		return nil
-	}
-	if c.user == nil {
-		return apierrors.NewInternalError(err)
-	}
-	reasons := []string{why}
-	if reason != "" {
-		reasons = append(reasons, reason)
-	}
-	if err != nil {
-		reasons = append(reasons, err.Error())
-	}
-	return responsewriters.ForbiddenStatusError(asked, strings.Join(reasons, ": "))
+	return caller{rights.CallerOf(ctx, a.Authorizer)}
 }
 
 // reader remembers, for one preview, what its caller may read. It is safe for
@@ -117,7 +80,7 @@ func (r *reader) MayRead(ctx context.Context, ref verdict.ParamRef) bool {
 	if mapping.Resource == corev1.SchemeGroupVersion.WithResource("namespaces") {
 		namespace = ref.Name // as an API server asks: a Namespace is in itself
 	}
-	allowed, _, err := r.caller.may(ctx, &authorizer.AttributesRecord{
+	allowed, _, err := r.caller.May(ctx, &authorizer.AttributesRecord{
 		Verb:       "get",
 		APIGroup:   mapping.Resource.Group,
 		APIVersion: mapping.Resource.Version,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/offline"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
 func TestMayRead(t *testing.T) {
@@ -58,9 +59,9 @@ func TestMayRead(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			asked := 0
-			access := caller{user: test.user}
+			access := caller{rights.Caller{User: test.user}}
 			if test.answer != nil {
-				access.authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
+				access.Authorizer = authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 					asked++
 					decision, err := test.answer(a)
 					return decision, "", err

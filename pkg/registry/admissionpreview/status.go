@@ -138,7 +138,7 @@ func headers(warnings []string) []string {
 			break
 		}
 		if over < len(texts) {
-			text = cut(text)
+			text = cut(text, cutWarningsToRunes)
 		}
 		if fitsHeader(text) {
 			sent = append(sent, text)
@@ -175,11 +175,11 @@ func firstOver(texts []string) int {
 	return len(texts)
 }
 
-func cut(text string) string {
-	if utf8.RuneCountInString(text) <= cutWarningsToRunes {
+func cut(text string, toRunes int) string {
+	if len(text) <= toRunes || utf8.RuneCountInString(text) <= toRunes {
 		return text
 	}
-	return string([]rune(text)[:cutWarningsToRunes])
+	return string([]rune(text)[:toRunes])
 }
 
 func fitsHeader(text string) bool {

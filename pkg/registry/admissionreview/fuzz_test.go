@@ -145,7 +145,7 @@ func closedDoor(f *testing.F) *admissionreview.Handler {
 	if err != nil {
 		f.Fatal(err)
 	}
-	return admissionreview.NewHandler(judge, func() cluster.View { return empty })
+	return admissionreview.NewHandler(judge, func() cluster.View { return empty }, admissionreview.NewRoom())
 }
 
 // refused fails the test when the door crashes, gives no reason, or admits what

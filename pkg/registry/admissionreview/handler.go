@@ -1,9 +1,10 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admissionreview is the direct review door: AdmissionReviews in,
-// AdmissionReviews out, over HTTPS on a path of its own. It only translates; it
-// does not know where policies come from or how they judge.
+// Package admissionreview is the review doors: AdmissionReviews in, AdmissionReviews
+// out, on paths of their own and as resources of the API group, with the same Handler
+// behind both. It only translates; it does not know where policies come from, how they
+// judge, or who may ask.
 package admissionreview
 
 import (
@@ -12,11 +13,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"mime"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/audit"
 	"k8s.io/klog/v2"
 
@@ -46,6 +49,16 @@ type Judge interface {
 	Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error)
 }
 
+// Room is what the doors that share it have for reviews in flight. It is safe for
+// concurrent use.
+type Room struct {
+	free    *semaphore.Weighted // of maxBytesInFlight
+	buffers buffers
+}
+
+// NewRoom returns a room that is empty.
+func NewRoom() *Room { return &Room{free: semaphore.NewWeighted(maxBytesInFlight)} }
+
 // Handler answers POSTed AdmissionReviews of admission.k8s.io/v1. It expects
 // that callers have been authenticated and authorized. It is safe for
 // concurrent use. How long a caller may take to send a body is for
@@ -53,15 +66,13 @@ type Judge interface {
 type Handler struct {
 	judge Judge
 	view  func() cluster.View
-	room  *semaphore.Weighted // of maxBytesInFlight
-
-	buffers buffers
+	room  *Room
 }
 
 // NewHandler returns a door to judge, which reads the cluster through what view
 // returns for each review.
-func NewHandler(judge Judge, view func() cluster.View) *Handler {
-	return &Handler{judge: judge, view: view, room: semaphore.NewWeighted(maxBytesInFlight)}
+func NewHandler(judge Judge, view func() cluster.View, room *Room) *Handler {
+	return &Handler{judge: judge, view: view, room: room}
 }
 
 // ServeHTTP implements http.Handler. What cannot be judged is answered with an
@@ -73,20 +84,24 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, fmt.Errorf("%s is not supported: POST an AdmissionReview", r.Method))
 		return
 	}
+	if err := checkMediaType(r.Header.Get("Content-Type")); err != nil {
+		fail(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, err)
+		return
+	}
 	claim := weight(r.ContentLength)
-	if !h.room.TryAcquire(claim) {
+	if !h.room.free.TryAcquire(claim) {
 		w.Header().Set("Retry-After", "1")
 		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, errors.New("too many reviews are being judged: try again later"))
 		return
 	}
-	defer h.room.Release(claim)
-	buffer := h.buffers.get()
+	defer h.room.free.Release(claim)
+	buffer := h.room.buffers.get()
 	body, ok := read(w, r, buffer)
 	if !ok {
 		return
 	}
 	req, err := decode(body)
-	h.buffers.put(buffer)
+	h.room.buffers.put(buffer)
 	if err != nil {
 		fail(w, http.StatusBadRequest, metav1.StatusReasonBadRequest, fmt.Errorf("not a usable AdmissionReview: %w", err))
 		return
@@ -100,6 +115,18 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	audit.AddAuditAnnotationsMap(ctx, answer.AuditAnnotations) // with the keys of upstream, for our own audit log
 	write(w, http.StatusOK, review(req, &answer))
+}
+
+// checkMediaType refuses what says that it is no JSON. A body that says nothing is
+// taken for JSON, as the generic server does.
+func checkMediaType(contentType string) error {
+	if contentType == "" || contentType == runtime.ContentTypeJSON {
+		return nil
+	}
+	if mediaType, _, err := mime.ParseMediaType(contentType); err == nil && mediaType == runtime.ContentTypeJSON {
+		return nil
+	}
+	return fmt.Errorf("the body is of the media type %q: only %s is judged", contentType, runtime.ContentTypeJSON)
 }
 
 // weight is what a review counts for among those in flight: its size, or the

@@ -62,7 +62,7 @@ func post(t *testing.T, j *judge, body io.Reader) *httptest.ResponseRecorder {
 func send(t *testing.T, j *judge, r *http.Request) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
-	admissionreview.NewHandler(j, func() cluster.View { return markedView{mark: 7} }).ServeHTTP(w, r)
+	admissionreview.NewHandler(j, func() cluster.View { return markedView{mark: 7} }, admissionreview.NewRoom()).ServeHTTP(w, r)
 	if got := w.Header().Get("Content-Type"); got != "application/json" {
 		t.Errorf("content type %q, want application/json", got)
 	}
@@ -97,6 +97,49 @@ func TestMethods(t *testing.T) {
 			t.Errorf("%s was judged", method)
 		}
 	}
+}
+
+func TestMediaTypes(t *testing.T) {
+	tests := map[string]int{
+		"":                                    http.StatusOK,
+		"application/json":                    http.StatusOK,
+		"Application/JSON; charset=utf-8":     http.StatusOK,
+		"application/yaml":                    http.StatusUnsupportedMediaType,
+		"application/vnd.kubernetes.protobuf": http.StatusUnsupportedMediaType,
+		"application/x-www-form-urlencoded":   http.StatusUnsupportedMediaType,
+		"application/json, text/plain":        http.StatusUnsupportedMediaType,
+		"/":                                   http.StatusUnsupportedMediaType,
+	}
+	for mediaType, want := range tests {
+		j := &judge{answer: verdict.Allow()}
+		body := &countedReader{Reader: strings.NewReader(fmt.Sprintf(envelope, valid))}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
+		r.Header.Set("Content-Type", mediaType)
+		w := send(t, j, r)
+		if want == http.StatusOK {
+			if w.Code != want || j.asked == nil {
+				t.Errorf("%q: got code %d: %s", mediaType, w.Code, w.Body)
+			}
+			continue
+		}
+		wantStatus(t, w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType,
+			fmt.Sprintf("the body is of the media type %q: only application/json is judged", mediaType))
+		if body.read != 0 || j.asked != nil {
+			t.Errorf("%q: %d bytes were read, judged: %v", mediaType, body.read, j.asked != nil)
+		}
+	}
+}
+
+// countedReader counts what is read.
+type countedReader struct {
+	io.Reader
+	read int
+}
+
+func (c *countedReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += n
+	return n, err
 }
 
 func TestBodyLimit(t *testing.T) {

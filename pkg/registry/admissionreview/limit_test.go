@@ -27,20 +27,24 @@ func (j slowJudge) Run(context.Context, *request.Request, cluster.View) (verdict
 }
 
 // TestReviewsInFlight: reviews of unknown size count as the largest, of which 16
-// fit; the next is turned away at once, and has its turn when they are done.
+// fit; the next is turned away at once, also at a door that shares the room, and has its
+// turn when they are done.
 func TestReviewsInFlight(t *testing.T) {
 	const fit = 16
 	judge := slowJudge{asked: make(chan struct{}), letGo: make(chan struct{})}
-	handler := admissionreview.NewHandler(judge, func() cluster.View { return nil })
+	room := admissionreview.NewRoom()
+	handler := admissionreview.NewHandler(judge, func() cluster.View { return nil }, room)
+	beside := admissionreview.NewHandler(judge, func() cluster.View { return nil }, room)
 	const body = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"u","operation":"CREATE",
 		"kind":{"version":"v1","kind":"Pod"},"resource":{"version":"v1","resource":"pods"},"object":{}}}`
-	ask := func() *httptest.ResponseRecorder {
+	askAt := func(door http.Handler) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 		r.ContentLength = -1
 		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
+		door.ServeHTTP(w, r)
 		return w
 	}
+	ask := func() *httptest.ResponseRecorder { return askAt(handler) }
 
 	var group sync.WaitGroup
 	for range fit {
@@ -53,9 +57,11 @@ func TestReviewsInFlight(t *testing.T) {
 	for range fit {
 		<-judge.asked
 	}
-	w := ask()
-	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many reviews are being judged: try again later") {
-		t.Errorf("one too many: got %d %v: %s", w.Code, w.Header(), w.Body)
+	for name, door := range map[string]http.Handler{"the same door": handler, "a door beside it": beside} {
+		w := askAt(door)
+		if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "too many reviews are being judged: try again later") {
+			t.Errorf("one too many at %s: got %d %v: %s", name, w.Code, w.Header(), w.Body)
+		}
 	}
 	close(judge.letGo)
 	group.Wait()

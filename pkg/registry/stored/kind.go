@@ -39,9 +39,23 @@ type Kind struct {
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
 
+	// Authorize, which may be nil, refuses writers whom the object would give more
+	// than they have. It is asked about objects that are valid, on whatever way they
+	// are written; old is nil when there is none, or only what can be read of one that
+	// cannot be decoded.
+	Authorize func(ctx context.Context, obj, old runtime.Object) field.ErrorList
+
+	// Binds returns the policy that an object names, and is nil for kinds that are no
+	// bindings.
+	Binds func(obj runtime.Object) string
+
 	// Warnings, which may be nil, returns what a writer should know of an object that
 	// is valid. It must be quick: the write waits for it.
 	Warnings func(ctx context.Context, obj runtime.Object) []string
+
+	// Forecast, which may be nil, returns what else a writer should know who asks for a
+	// dry run: what an object would do that is not wrong. It may take longer.
+	Forecast func(ctx context.Context, obj runtime.Object) []string
 
 	// Columns and Cells are the table that kubectl get shows. Every row of Cells
 	// has one cell for each column.
@@ -113,6 +127,24 @@ func UpdateValidation[T runtime.Object](check func(obj, old T) field.ErrorList) 
 			return field.ErrorList{field.InternalError(nil, err)}
 		}
 		return check(typed, typedOld)
+	}
+}
+
+// Authorization makes a typed function that authorizes writes one of the table. It
+// is given the zero value of the type when there is no old object.
+func Authorization[T runtime.Object](authorize func(ctx context.Context, obj, old T) field.ErrorList) func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	return func(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+		typed, err := as[T](obj)
+		if err != nil {
+			return field.ErrorList{field.InternalError(nil, err)}
+		}
+		var typedOld T
+		if old != nil {
+			if typedOld, err = as[T](old); err != nil {
+				return field.ErrorList{field.InternalError(nil, err)}
+			}
+		}
+		return authorize(ctx, typed, typedOld)
 	}
 }
 

@@ -66,6 +66,7 @@ func validatingAdmissionPolicyBindings() Kind {
 		}),
 		Validate:       Validation(validation.ValidateValidatingAdmissionPolicyBinding),
 		ValidateUpdate: UpdateValidation(validation.ValidateValidatingAdmissionPolicyBindingUpdate),
+		Binds:          Binds(func(b *policy.ValidatingAdmissionPolicyBinding) string { return b.Spec.PolicyName }),
 		Columns: columns(
 			metav1.TableColumnDefinition{Name: "PolicyName", Type: "string", Description: "PolicyName indicates the policy definition which the policy binding binded to"},
 			metav1.TableColumnDefinition{Name: "ParamRef", Type: "string", Description: "ParamRef indicates the param resource which sets the configuration param"},

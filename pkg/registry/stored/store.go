@@ -13,6 +13,8 @@ import (
 	genericregistry "k8s.io/apiserver/pkg/registry/generic/registry"
 	"k8s.io/apiserver/pkg/registry/rest"
 	"k8s.io/apiserver/pkg/storage/names"
+	"k8s.io/apiserver/pkg/util/dryrun"
+	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
@@ -74,6 +76,36 @@ func newStore(typer runtime.ObjectTyper, options generic.RESTOptionsGetter, kind
 		return nil, err
 	}
 	return &Store{Store: store, kind: kind}, nil
+}
+
+// Create stores an object, or tells on a dry run what it would do.
+func (s *Store) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc, options *metav1.CreateOptions) (runtime.Object, error) {
+	created, err := s.Store.Create(ctx, obj, validate, options)
+	if err == nil && dryrun.IsDryRun(options.DryRun) {
+		s.forecast(ctx, created)
+	}
+	return created, err
+}
+
+// Update changes an object, or tells on a dry run what it would do then.
+func (s *Store) Update(ctx context.Context, name string, objInfo rest.UpdatedObjectInfo,
+	createValidation rest.ValidateObjectFunc, updateValidation rest.ValidateObjectUpdateFunc,
+	forceAllowCreate bool, options *metav1.UpdateOptions,
+) (runtime.Object, bool, error) {
+	updated, created, err := s.Store.Update(ctx, name, objInfo, createValidation, updateValidation, forceAllowCreate, options)
+	if err == nil && dryrun.IsDryRun(options.DryRun) {
+		s.forecast(ctx, updated)
+	}
+	return updated, created, err
+}
+
+func (s *Store) forecast(ctx context.Context, obj runtime.Object) {
+	if s.kind.Forecast == nil {
+		return
+	}
+	for _, text := range s.kind.Forecast(ctx, obj) {
+		warning.AddWarning(ctx, "", text)
+	}
 }
 
 // StatusStore serves the status subresource of a kind: read, update and patch.

@@ -84,18 +84,37 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	}
 }
 
-// Validate checks a new object.
-func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
-	return s.kind.Validate(obj)
+// Validate checks a new object and, if that is valid, its writer.
+func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
+	if errs := s.kind.ValidateCreate(obj); len(errs) > 0 {
+		return errs
+	}
+	return s.authorize(ctx, obj, nil)
 }
 
-// ValidateUpdate checks an object against the one it replaces. Nothing but the
-// whole replaces a damaged one.
+// ValidateUpdate checks an object against the one it replaces and, if it is valid,
+// its writer. Nothing but the whole replaces a damaged one, of which its writer is
+// taken to have kept nothing.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
-	if damage := Damage(old); damage != nil && !s.replacesDamage(ctx, obj, old) {
+	damage := Damage(old)
+	if damage != nil && !s.replacesDamage(ctx, obj, old) {
 		return refuseDamage(damage)
 	}
-	return s.kind.ValidateUpdate(obj, old)
+	errs := append(s.kind.ValidateUpdate(obj, old), s.kind.refuseReservedTarget(obj, old)...)
+	if len(errs) > 0 {
+		return errs
+	}
+	if damage != nil {
+		old = nil
+	}
+	return s.authorize(ctx, obj, old)
+}
+
+func (s strategy) authorize(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	if s.kind.Authorize == nil {
+		return nil
+	}
+	return s.kind.Authorize(ctx, obj, old)
 }
 
 // WarningsOnCreate tells the writer what is not wrong enough to refuse.
@@ -109,7 +128,7 @@ func (s strategy) WarningsOnCreate(ctx context.Context, obj runtime.Object) []st
 // WarningsOnUpdate tells the same as WarningsOnCreate, whatever has changed: a dry
 // run of what is stored already is a way to ask.
 func (s strategy) WarningsOnUpdate(ctx context.Context, obj, _ runtime.Object) []string {
-	return s.WarningsOnCreate(ctx, obj)
+	return append(warnReserved(obj), s.WarningsOnCreate(ctx, obj)...)
 }
 
 // GetResetFields names the fields that a write of the object does not own: the

@@ -39,6 +39,11 @@ func WithObjects(dir string) Option {
 	return func(s *Server) { s.objects = dir }
 }
 
+// WithBootstrapPolicies puts the policies of the manifests in dir in force.
+func WithBootstrapPolicies(dir string) Option {
+	return func(s *Server) { s.bootstrap = dir }
+}
+
 // WithUsers names the files of the flags --client-ca-file and --token-auth-file.
 func WithUsers(clientCAFile, tokenAuthFile string) Option {
 	return func(s *Server) { s.clientCAFile, s.tokenAuthFile = clientCAFile, tokenAuthFile }
@@ -70,6 +75,7 @@ type Server struct {
 
 	dataDir       string // holds everything that outlives the server
 	objects       string
+	bootstrap     string
 	clientCAFile  string
 	tokenAuthFile string
 	etcdServers   []string
@@ -176,6 +182,10 @@ func (s *Server) newServer(ctx context.Context, env *standalone.Environment) (*a
 	if err != nil {
 		return nil, err
 	}
+	bootstrap, err := apiserver.LoadBootstrap(ctx, s.bootstrap)
+	if err != nil {
+		return nil, err
+	}
 	users, err := access.LoadUsers(ctx, s.clientCAFile, s.tokenAuthFile)
 	if err != nil {
 		return nil, err
@@ -191,6 +201,7 @@ func (s *Server) newServer(ctx context.Context, env *standalone.Environment) (*a
 	if err != nil {
 		return nil, err
 	}
+	config.SetBootstrap(bootstrap)
 	if err := config.AddEngine(objects); err != nil {
 		return nil, err
 	}

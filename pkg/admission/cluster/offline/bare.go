@@ -52,7 +52,10 @@ func (*bare) Objects(_ context.Context, selection cluster.Selection) ([]*unstruc
 		return nil, err
 	}
 	var found []*unstructured.Unstructured
-	for _, obj := range all {
+	for _, obj := range all { // in order
+		if selection.Limit > 0 && len(found) == selection.Limit {
+			break
+		}
 		if obj.GroupVersionKind() == selection.Kind && selects(selection, obj) {
 			found = append(found, obj)
 		}

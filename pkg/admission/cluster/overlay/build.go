@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/definition"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
@@ -35,7 +36,7 @@ func New(base cluster.View, objects []*unstructured.Unstructured) (cluster.View,
 	b := &builder{
 		view: &view{
 			base:       base,
-			definition: map[schema.GroupKind]*definition{},
+			definition: map[schema.GroupKind]*definition.Definition{},
 			namespaces: map[string]*corev1.Namespace{},
 			byKey:      make(map[key]*held, len(objects)),
 			byKind:     map[schema.GroupKind][]*held{},
@@ -78,7 +79,7 @@ func (b *builder) inspect(objects []*unstructured.Unstructured) []bool {
 		errs := inspect(obj)
 		b.errs.add(i, errs...)
 		sound[i] = len(errs) == 0
-		b.broken = b.broken || !sound[i] && obj != nil && obj.GetKind() == definitionKind.Kind
+		b.broken = b.broken || !sound[i] && obj != nil && obj.GetKind() == definition.Kind.Kind
 	}
 	return sound
 }
@@ -88,10 +89,10 @@ func (b *builder) define(objects []*unstructured.Unstructured, sound []bool) {
 	var resources []discovery.Resource
 	owner := map[schema.GroupKind]string{}
 	for i, obj := range objects {
-		if !sound[i] || obj.GroupVersionKind() != definitionKind {
+		if !sound[i] || obj.GroupVersionKind() != definition.Kind {
 			continue
 		}
-		d, errs := newDefinition(obj)
+		d, errs := definition.New(obj)
 		if len(errs) == 0 {
 			errs = b.conflicts(d, owner)
 		}
@@ -101,9 +102,9 @@ func (b *builder) define(objects []*unstructured.Unstructured, sound []bool) {
 			sound[i] = false
 			continue
 		}
-		owner[d.kind()] = obj.GetName()
-		b.definition[d.kind()] = d
-		resources = append(resources, d.resources()...)
+		owner[d.Kind()] = obj.GetName()
+		b.definition[d.Kind()] = d
+		resources = append(resources, d.Resources()...)
 	}
 	b.customs = discovery.NewTable(resources)
 	b.mapper = b.base.Mapper()

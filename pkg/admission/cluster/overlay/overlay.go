@@ -13,7 +13,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -25,6 +24,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/definition"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/rbac"
 )
@@ -34,12 +34,12 @@ type view struct {
 	base       cluster.View
 	mapper     meta.RESTMapper
 	customs    *discovery.Table // the resources of the definitions laid over
-	definition map[schema.GroupKind]*definition
+	definition map[schema.GroupKind]*definition.Definition
 	namespaces map[string]*corev1.Namespace
 	byKey      map[key]*held
 	byKind     map[schema.GroupKind][]*held // ordered as Objects returns them
 	rbac       *rbac.Evaluator              // nil when the authorizer is that of base
-	redefined  sync.Map                     // of *held, by the object of base that a definition of this layer makes another one of
+	redefined  redefined
 	room       room
 }
 
@@ -87,16 +87,16 @@ func (v *view) Convert(obj *unstructured.Unstructured, to schema.GroupVersionKin
 	if from == to {
 		return obj, nil
 	}
-	if definition, found := v.definition[from.GroupKind()]; found {
-		return definition.convert(obj, to)
+	if defined, found := v.definition[from.GroupKind()]; found {
+		return defined.Convert(obj, to)
 	}
 	return v.base.Convert(obj, to)
 }
 
 // Stored makes the object each time; Objects makes those of this layer once.
 func (v *view) Stored(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	if definition, found := v.definition[obj.GroupVersionKind().GroupKind()]; found {
-		return definition.stored(obj, to)
+	if defined, found := v.definition[obj.GroupVersionKind().GroupKind()]; found {
+		return defined.Stored(obj, to)
 	}
 	return v.base.Stored(obj, to)
 }
@@ -110,8 +110,8 @@ func (v *view) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {
 		}
 		return nil, fmt.Errorf("%v: %w", kind, resolver.ErrSchemaNotFound)
 	}
-	if definition, found := v.definition[kind.GroupKind()]; found {
-		return definition.schemaOf(kind.Version)
+	if defined, found := v.definition[kind.GroupKind()]; found {
+		return defined.Schema(kind.Version)
 	}
 	return v.base.Schema(kind)
 }
@@ -131,7 +131,7 @@ func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*uns
 	}
 	merged := slices.Concat(own, below)
 	slices.SortFunc(merged, compare)
-	return merged, nil
+	return first(merged, selection.Limit), nil
 }
 
 // own returns the selected objects of this layer.
@@ -153,6 +153,9 @@ func (v *view) own(ctx context.Context, selection cluster.Selection) ([]*unstruc
 		}
 	case selection.Selector != nil:
 		for _, one := range v.byKind[kind] {
+			if selection.Limit > 0 && len(objects) == selection.Limit {
+				break
+			}
 			if (selection.Namespace == "" || selection.Namespace == one.given.GetNamespace()) &&
 				selection.Selector.Matches(labels.Set(one.given.GetLabels())) {
 				if err := take(one); err != nil {
@@ -168,7 +171,7 @@ func (v *view) own(ctx context.Context, selection cluster.Selection) ([]*unstruc
 // replace.
 func (v *view) below(ctx context.Context, selection cluster.Selection, scope meta.RESTScope) ([]*unstructured.Unstructured, error) {
 	asked := selection
-	definition, redefined := v.definition[selection.Kind.GroupKind()]
+	defined, redefined := v.definition[selection.Kind.GroupKind()]
 	if redefined {
 		// The base may have the kind in other versions, or not at all.
 		mappings, err := v.base.Mapper().RESTMappings(selection.Kind.GroupKind())
@@ -181,38 +184,41 @@ func (v *view) below(ctx context.Context, selection cluster.Selection, scope met
 		if mappings[0].Scope.Name() != scope.Name() {
 			return nil, nil
 		}
-		asked.Kind = definition.kindBelow(selection.Kind, mappings)
+		asked.Kind = defined.KindBelow(selection.Kind, mappings)
+	}
+	replacing := len(v.byKind[selection.Kind.GroupKind()])
+	if asked.Limit > 0 {
+		asked.Limit += replacing
 	}
 	found, err := v.base.Objects(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	if len(v.byKind[selection.Kind.GroupKind()]) > 0 {
+	if replacing > 0 {
 		found = slices.DeleteFunc(slices.Clone(found), func(obj *unstructured.Unstructured) bool {
 			_, replaced := v.byKey[keyOf(obj)]
 			return replaced
 		})
 	}
+	found = first(found, selection.Limit)
 	if !redefined {
 		return found, nil
 	}
 	objects := make([]*unstructured.Unstructured, len(found))
 	for i, obj := range found {
-		if objects[i], err = v.readAnew(obj).in(ctx, selection.Kind, v); err != nil {
+		if objects[i], err = v.redefined.of(obj, &v.room).in(ctx, selection.Kind, v); err != nil {
 			return nil, fmt.Errorf("%s: %w", describe(keyOf(obj)), err)
 		}
 	}
 	return objects, nil
 }
 
-// readAnew returns an object of base as this layer holds it.
-func (v *view) readAnew(obj *unstructured.Unstructured) *held {
-	known, found := v.redefined.Load(obj)
-	if !found {
-		known, _ = v.redefined.LoadOrStore(obj, &held{given: obj})
+// first returns the first objects of a list, or all without a limit.
+func first(objects []*unstructured.Unstructured, limit int) []*unstructured.Unstructured {
+	if limit > 0 && len(objects) > limit {
+		return objects[:limit:limit]
 	}
-	one, _ := known.(*held) // nothing else is stored
-	return one
+	return objects
 }
 
 func compare(a, b *unstructured.Unstructured) int {

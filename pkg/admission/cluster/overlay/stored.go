@@ -6,12 +6,10 @@ package overlay
 import (
 	"context"
 	"fmt"
-	"maps"
-	"reflect"
+	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/custom"
@@ -35,6 +33,41 @@ func (r *room) take(bytes int) error {
 
 func (r *room) give(bytes int) { r.taken.Add(-int64(bytes)) }
 
+// maxRedefined bounds the objects of a base that a layer remembers as it reads them.
+const maxRedefined = 10_000
+
+// redefined are the objects of a base that definitions of a layer make other ones of.
+// The base may change while the layer lives: of each object only its last state is
+// remembered. The zero value is empty.
+type redefined struct {
+	mu    sync.Mutex
+	byKey map[key]*held
+}
+
+// of returns an object of the base as the layer holds it, and the same one as long as
+// the base returns the same one.
+func (r *redefined) of(obj *unstructured.Unstructured, room *room) *held {
+	k := keyOf(obj)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.byKey[k]
+	if known != nil && known.given == obj {
+		return known
+	}
+	if known != nil {
+		known.forget(room)
+	}
+	if r.byKey == nil || len(r.byKey) >= maxRedefined {
+		for _, one := range r.byKey {
+			one.forget(room)
+		}
+		r.byKey = map[key]*held{}
+	}
+	one := &held{given: obj}
+	r.byKey[k] = one
+	return one
+}
+
 // held is an object that is read through a layer. What it is in a version is found
 // out when that is first asked for, and kept: there are few versions of a kind.
 type held struct {
@@ -42,10 +75,20 @@ type held struct {
 	read  atomic.Pointer[reading]
 }
 
+// forget gives back what the readings so far take. Who asks meanwhile may take some
+// that nobody gives back: that is at most one reading for each object that changes
+// while it is read.
+func (h *held) forget(room *room) {
+	for r := h.read.Swap(nil); r != nil; r = r.others {
+		room.give(r.size)
+	}
+}
+
 // reading is an object as it is read in one version, and the other readings.
 type reading struct {
 	kind   schema.GroupVersionKind
 	object *unstructured.Unstructured
+	size   int // that it takes up of the room
 	others *reading
 }
 
@@ -79,7 +122,7 @@ func (h *held) in(ctx context.Context, kind schema.GroupVersionKind, view *view)
 	if err := view.room.take(size); err != nil {
 		return nil, err
 	}
-	for !h.read.CompareAndSwap(known, &reading{kind: kind, object: object, others: known}) {
+	for !h.read.CompareAndSwap(known, &reading{kind: kind, object: object, size: size, others: known}) {
 		known = h.read.Load()
 		if first := known.in(kind); first != nil {
 			view.room.give(size)
@@ -87,74 +130,4 @@ func (h *held) in(ctx context.Context, kind schema.GroupVersionKind, view *view)
 		}
 	}
 	return object, nil
-}
-
-// stored returns obj as it is read in a version from an API server to which it
-// has been given in its own. In between stands the version of storage: the
-// storage codec of custom resources, crdConversionRESTOptionsGetter in
-// k8s.io/apiextensions-apiserver/pkg/apiserver, defaults what it decodes, there
-// and on the way in, and prunes what it converts. So an object has no default of
-// the version in which it is read, unless that is one of the two others, and
-// loses what storage does not know.
-//
-// A webhook is not called: what it would make of the object is not known, and so
-// the object stays in its own version.
-func (d *definition) stored(obj *unstructured.Unstructured, to schema.GroupVersionKind) (*unstructured.Unstructured, error) {
-	from := obj.GroupVersionKind()
-	if from != to {
-		if err := d.convertible(from, to); err != nil {
-			return nil, err
-		}
-	}
-	stations := []station{{version: from.Version, defaults: true}}
-	if d.Spec.Conversion.Strategy != webhookStrategy {
-		stations = append(stations, station{version: d.storage(), defaults: true}, station{version: to.Version})
-	}
-	fields, err := d.pass(obj.Object, stations)
-	if err != nil {
-		return nil, err
-	}
-	if from == to && reflect.DeepEqual(fields, obj.Object) {
-		return obj, nil
-	}
-	fields = maps.Clone(fields)
-	fields["apiVersion"] = to.GroupVersion().String()
-	return &unstructured.Unstructured{Object: fields}, nil
-}
-
-// station is a version through which an object passes.
-type station struct {
-	version  string
-	defaults bool // are set there
-}
-
-// pass returns what becomes of fields, which it does not modify, on the way
-// through some versions. A version without a structural schema changes nothing.
-func (d *definition) pass(fields map[string]any, stations []station) (map[string]any, error) {
-	isCopy := false
-	for i, at := range stations {
-		if i > 0 && at.version == stations[i-1].version {
-			continue
-		}
-		s, err := d.structurals[at.version]()
-		if err != nil {
-			return nil, d.unusable(at.version, err)
-		}
-		if s == nil {
-			continue
-		}
-		if !isCopy {
-			fields, isCopy = runtime.DeepCopyJSON(fields), true
-		}
-		if err := custom.Prune(fields, s); err != nil {
-			return nil, err
-		}
-		if !at.defaults {
-			continue
-		}
-		if err := custom.Default(fields, s); err != nil {
-			return nil, err
-		}
-	}
-	return fields, nil
 }

@@ -55,6 +55,15 @@ func Funcs(serializer.CodecFactory) []any {
 				spec.StoredPolicies = policy.IgnoreStoredPolicies
 			}
 		},
+		func(objects *policy.PreviewObjects, c randfill.Continue) {
+			c.FillNoCustom(objects)
+			if objects.Limit == 0 {
+				objects.Limit = 1
+			}
+			if objects.Operation == "" {
+				objects.Operation = "UPDATE"
+			}
+		},
 		func(value *apiextensionsv1.JSON, c randfill.Continue) {
 			value.Raw = []byte(`{"count":` + string(rune('0'+c.Intn(10))) + `}`)
 		},

@@ -52,3 +52,17 @@ func SetDefaults_AdmissionPreviewSpec(spec *AdmissionPreviewSpec) {
 		spec.StoredPolicies = IncludeStoredPolicies
 	}
 }
+
+// defaultObjectsLimit is how many existing objects a preview judges that does not
+// say how many.
+const defaultObjectsLimit = 500
+
+// SetDefaults_PreviewObjects judges the first 500 objects as new ones.
+func SetDefaults_PreviewObjects(objects *PreviewObjects) {
+	if objects.Limit == 0 {
+		objects.Limit = defaultObjectsLimit
+	}
+	if objects.Operation == "" {
+		objects.Operation = "CREATE"
+	}
+}

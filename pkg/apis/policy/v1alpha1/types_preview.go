@@ -26,8 +26,8 @@ const (
 // +genclient:onlyVerbs=create
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object
 
-// AdmissionPreview asks what the policies would say about a request, and why.
-// It is answered on create and stored nowhere.
+// AdmissionPreview asks what the policies would say about a request, and why, or
+// about objects that exist. It is answered on create and stored nowhere.
 type AdmissionPreview struct {
 	metav1.TypeMeta `json:",inline"`
 	// Standard object metadata; not used.
@@ -42,11 +42,15 @@ type AdmissionPreview struct {
 	Status AdmissionPreviewStatus `json:"status,omitempty"`
 }
 
-// AdmissionPreviewSpec is the question of a preview.
+// AdmissionPreviewSpec is the question of a preview. It has a request or objects.
 type AdmissionPreviewSpec struct {
 	// Request is the request to judge. An object alone is enough.
 	// +optional
 	Request *PreviewRequest `json:"request,omitempty"`
+	// Objects selects existing objects, each of which is judged as if the caller
+	// sent it again. The caller must have the right to list them.
+	// +optional
+	Objects *PreviewObjects `json:"objects,omitempty"`
 	// Policies are candidates, judged together with the stored ones. A candidate
 	// shadows the stored object of the same kind, namespace and name. Both our
 	// apiVersion and the home apiVersion of the kind are accepted.
@@ -118,9 +122,34 @@ type PreviewRequest struct {
 	Options *runtime.RawExtension `json:"options,omitempty"`
 }
 
+// PreviewObjects selects existing objects of one resource: the first by namespace
+// and name, up to the limit.
+type PreviewObjects struct {
+	// Resource is the resource of the objects. Its version may be left out; the
+	// preferred one is judged then.
+	// +optional
+	Resource GroupVersionResource `json:"resource,omitempty"`
+	// Namespace is where the objects are; in all namespaces when empty.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+	// LabelSelector selects objects by their labels; all of them when absent.
+	// +optional
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Limit bounds the objects that are judged: 500 when absent or 0, at most 5000.
+	// +optional
+	Limit int32 `json:"limit,omitempty"`
+	// Operation is what each object is judged with: CREATE (the default) as a new
+	// object, UPDATE as a change of the object that changes nothing, DELETE as one
+	// that goes.
+	// +optional
+	Operation string `json:"operation,omitempty"`
+}
+
 // AdmissionPreviewStatus is the answer of a preview.
 type AdmissionPreviewStatus struct {
-	// Allowed says whether the request would be admitted.
+	// Allowed says whether the request would be admitted. Of existing objects, it
+	// says that all that were to be judged have been, and that none would be denied:
+	// objects.denied, objects.error and objects.remaining are 0.
 	// +optional
 	Allowed bool `json:"allowed"`
 	// Result is the status that the API server would answer a denied request with.
@@ -138,6 +167,71 @@ type AdmissionPreviewStatus struct {
 	// +optional
 	AuditAnnotations map[string]string `json:"auditAnnotations,omitempty"`
 	// Evaluations say what each policy found, in the order of judgement.
+	// +optional
+	// +listType=atomic
+	Evaluations []Evaluation `json:"evaluations,omitempty"`
+	// Objects is the answer about existing objects.
+	// +optional
+	Objects *ObjectsStatus `json:"objects,omitempty"`
+}
+
+// ObjectsStatus says what became of existing objects. Each object that was judged
+// counts once as allowed, denied or error.
+type ObjectsStatus struct {
+	// Judged is the number of objects that were judged.
+	// +optional
+	Judged int32 `json:"judged"`
+	// Allowed is the number of objects that would be admitted.
+	// +optional
+	Allowed int32 `json:"allowed"`
+	// Denied is the number of objects that would be denied because a rule fails.
+	// +optional
+	Denied int32 `json:"denied"`
+	// Error is the number of objects that would be denied only because a policy
+	// cannot be judged and has the failurePolicy Fail, or that got no verdict.
+	// +optional
+	Error int32 `json:"error"`
+	// Changed is the number of objects that mutation would change.
+	// +optional
+	Changed int32 `json:"changed"`
+	// Warned is the number of allowed objects that a warning would be about.
+	// +optional
+	Warned int32 `json:"warned,omitempty"`
+	// Audited is the number of allowed objects that only the audit log would hear of.
+	// +optional
+	Audited int32 `json:"audited,omitempty"`
+	// Ignored is the number of other allowed objects for which a policy cannot be
+	// judged, which its failurePolicy Ignore lets pass.
+	// +optional
+	Ignored int32 `json:"ignored,omitempty"`
+	// Remaining is the number of objects within the limit that were not judged
+	// because the time had ended.
+	// +optional
+	Remaining int32 `json:"remaining,omitempty"`
+	// Truncated says that there are objects beyond the limit. They were not looked
+	// at.
+	// +optional
+	Truncated bool `json:"truncated,omitempty"`
+	// Failures are the first objects for which a policy did not pass, at most 20:
+	// first those that are denied and errors, then the others, each in the order of
+	// namespace and name.
+	// +optional
+	// +listType=atomic
+	Failures []ObjectFailure `json:"failures,omitempty"`
+}
+
+// ObjectFailure is an existing object for which a policy did not pass.
+type ObjectFailure struct {
+	// Object is the object.
+	// +optional
+	Object ObjectReference `json:"object,omitempty"`
+	// Outcome is the gravest: Denied, Error, Warned or Audited.
+	// +optional
+	Outcome EvaluationOutcome `json:"outcome,omitempty"`
+	// Message is what the API server would answer, or the first text of a policy.
+	// +optional
+	Message string `json:"message,omitempty"`
+	// Evaluations are those that did not pass, at most 10.
 	// +optional
 	// +listType=atomic
 	Evaluations []Evaluation `json:"evaluations,omitempty"`

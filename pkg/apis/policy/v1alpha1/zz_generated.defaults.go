@@ -32,6 +32,9 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 
 func SetObjectDefaults_AdmissionPreview(in *AdmissionPreview) {
 	SetDefaults_AdmissionPreviewSpec(&in.Spec)
+	if in.Spec.Objects != nil {
+		SetDefaults_PreviewObjects(in.Spec.Objects)
+	}
 }
 
 func SetObjectDefaults_ValidatingAdmissionPolicy(in *ValidatingAdmissionPolicy) {

@@ -39,13 +39,28 @@ func (in GroupVersionResource) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ObjectFailure) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.ObjectFailure"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ObjectReference) OpenAPIModelName() string {
 	return "dev.portcullis.policy.v1alpha1.ObjectReference"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ObjectsStatus) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.ObjectsStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PolicyReference) OpenAPIModelName() string {
 	return "dev.portcullis.policy.v1alpha1.PolicyReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PreviewObjects) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.PreviewObjects"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

@@ -43,9 +43,9 @@ const (
 // Reports says what became of the stored policies.
 type Reports interface {
 	Report(id policy.ID) (catalog.Report, bool)
-	// Watch calls notify with each policy that there is, and from then on with
-	// each object of which there may be something new to report.
-	Watch(notify func(policy.ID))
+	// Watch calls notify with each policy that there is, and from then on, until stop
+	// is called, with each object of which there may be something new to report.
+	Watch(notify func(policy.ID)) (stop func())
 }
 
 // Policies are the stored policies.
@@ -77,16 +77,16 @@ type Loop struct {
 	failing atomic.Bool
 }
 
-// Run looks at policies until ctx ends. It may be called once.
+// Run looks at policies until ctx ends. It may be called again when it has returned.
 func (l *Loop) Run(ctx context.Context, reports Reports, policies Policies) {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
 		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name})
-	reports.Watch(func(id policy.ID) {
+	defer reports.Watch(func(id policy.ID) {
 		if id.Kind == Kind {
 			queue.Add(id.Name)
 		}
-	})
+	})()
 	var running sync.WaitGroup
 	if l.Feed != nil {
 		running.Go(func() { l.Feed(ctx, queue.Add) })

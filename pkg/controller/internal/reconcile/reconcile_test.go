@@ -29,10 +29,11 @@ type reported []policy.ID
 
 func (reported) Report(policy.ID) (catalog.Report, bool) { return catalog.Report{}, true }
 
-func (r reported) Watch(notify func(policy.ID)) {
+func (r reported) Watch(notify func(policy.ID)) (stop func()) {
 	for _, id := range r {
 		notify(id)
 	}
+	return func() {}
 }
 
 // listed are the names of the stored policies. Without any, they cannot be listed.

@@ -68,6 +68,16 @@ func resources() []discovery.Resource {
 	return r
 }
 
+// Storage returns the resource with which another one shares its objects, as
+// AddCohabitatingResources in k8s.io/kubernetes/pkg/kubeapiserver tells it, or the
+// empty one when it shares them with its other versions only.
+func Storage(resource schema.GroupResource) schema.GroupResource {
+	if resource == (schema.GroupResource{Group: "events.k8s.io", Resource: "events"}) {
+		return schema.GroupResource{Resource: "events"}
+	}
+	return schema.GroupResource{}
+}
+
 type list []discovery.Resource
 
 func (l *list) namespaced(groupVersion string, kinds ...string) {
@@ -86,11 +96,8 @@ func (l *list) add(kind schema.GroupVersionKind, namespaced bool) {
 	// The guess is right for every built-in kind; a test compares them all.
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	resource := discovery.Resource{Resource: plural, Kind: kind, Namespaced: namespaced}
-	switch kind.GroupKind() {
-	case schema.GroupKind{Group: "events.k8s.io", Kind: "Event"}:
-		// AddCohabitatingResources in k8s.io/kubernetes/pkg/kubeapiserver.
-		resource.Storage = schema.GroupResource{Resource: "events"}
-	case schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}:
+	resource.Storage = Storage(plural.GroupResource())
+	if kind.GroupKind() == (schema.GroupKind{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}) {
 		resource.Subresources = map[string]schema.GroupVersionKind{"status": kind}
 	}
 	*l = append(*l, resource)

@@ -7,6 +7,8 @@
 package discovery
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,6 +29,9 @@ type Resource struct {
 	// Storage is the resource with which this one shares its objects. When
 	// empty, only other versions of this one do.
 	Storage schema.GroupResource
+	// Rank is the place of the resource among its equivalents. Those of the same rank
+	// keep the order in which they are given.
+	Rank int
 	// Subresources are the kinds of the subresources, by name.
 	Subresources map[string]schema.GroupVersionKind
 }
@@ -79,6 +84,9 @@ func NewTable(resources []Resource) *Table {
 			t.byName[r.Singular] = append(t.byName[r.Singular], r)
 		}
 	}
+	for _, same := range t.byStorage {
+		slices.SortStableFunc(same, func(a, b *Resource) int { return cmp.Compare(a.Rank, b.Rank) })
+	}
 	return t
 }
 
@@ -93,7 +101,7 @@ func (t *Table) HasKind(kind schema.GroupKind) bool {
 }
 
 // Equivalents returns the resources other than resource that serve the same
-// objects at subresource, in the order in which they were given. The rules are
+// objects at subresource, by rank. The rules are
 // those of the EquivalentResourceRegistry in k8s.io/apimachinery/pkg/runtime.
 func (t *Table) Equivalents(resource schema.GroupVersionResource, subresource string) []cluster.Equivalent {
 	known := t.byResource[resource.GroupResource()]

@@ -1,7 +1,8 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package standalone
+// Package listen opens the port of an API server. It does not know who serves on it.
+package listen
 
 import (
 	"context"
@@ -13,9 +14,9 @@ import (
 	"syscall"
 )
 
-// listen opens the port of the API server, before anything slow is done, so that
+// TCP opens the port of an API server, before anything slow is done, so that
 // a port in use is known at once.
-func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
+func TCP(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", net.JoinHostPort(ip.String(), strconv.Itoa(port)))
 	switch {
@@ -32,9 +33,9 @@ func listen(ctx context.Context, ip net.IP, port int) (net.Listener, error) {
 	}
 }
 
-// localURL is the address under which clients on this machine reach a listener
+// LocalURL is the address under which clients on this machine reach a listener
 // bound to ip. An unspecified ip stands for all addresses, loopback among them.
-func localURL(ip net.IP, addr net.Addr) (string, error) {
+func LocalURL(ip net.IP, addr net.Addr) (string, error) {
 	tcp, ok := addr.(*net.TCPAddr)
 	if !ok {
 		return "", fmt.Errorf("listener has address %s of type %T, want a TCP address", addr, addr)

@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package overlay
+package definition
 
 import (
 	"encoding/json"
@@ -33,11 +33,11 @@ const (
 	embeddedExtension = "x-kubernetes-embedded-resource"
 )
 
-// schemaOf returns the schema of a version as kube-apiserver publishes it, which
+// Schema returns the schema of a version as kube-apiserver publishes it, which
 // BuildOpenAPIV3 in k8s.io/apiextensions-apiserver/pkg/controller/openapi/builder
 // makes: that of the definition, with apiVersion, kind and metadata at the root and
 // in embedded resources, or an object without fields when it is not structural.
-func (d *definition) schemaOf(version string) (*spec.Schema, error) {
+func (d *Definition) Schema(version string) (*spec.Schema, error) {
 	structural, err := d.structural(version)
 	if err != nil {
 		return nil, d.unusable(version, err)
@@ -53,20 +53,20 @@ func (d *definition) schemaOf(version string) (*spec.Schema, error) {
 	e := embedding{metadata: metadata}
 	e.complete(published)
 	if e.count > maxEmbedded {
-		return nil, fmt.Errorf("CustomResourceDefinition %s: version %s: the schema has more than %d embedded resources; remove some", d.resource(), version, maxEmbedded)
+		return nil, fmt.Errorf("CustomResourceDefinition %s: version %s: the schema has more than %d embedded resources; remove some", d.Resource(), version, maxEmbedded)
 	}
 	e.add(published)
 	return published, nil
 }
 
 // unusable says that the schema of a version cannot be used.
-func (d *definition) unusable(version string, err error) error {
-	return fmt.Errorf("CustomResourceDefinition %s: version %s: the schema cannot be used: %w", d.resource(), version, err)
+func (d *Definition) unusable(version string, err error) error {
+	return fmt.Errorf("CustomResourceDefinition %s: version %s: the schema cannot be used: %w", d.Resource(), version, err)
 }
 
 // structural returns the schema of a version, or nil when there is none that
 // kube-apiserver would publish.
-func (d *definition) structural(version string) (*structuralschema.Structural, error) {
+func (d *Definition) structural(version string) (*structuralschema.Structural, error) {
 	given, err := d.given(version)
 	if err != nil || given == nil {
 		return nil, err
@@ -124,13 +124,13 @@ func (d *decoding) add(part any) (size int) {
 }
 
 // given returns the schema of a version as it is written in the definition.
-func (d *definition) given(version string) (any, error) {
+func (d *Definition) given(version string) (any, error) {
 	versions, _, err := unstructured.NestedFieldNoCopy(d.source.Object, "spec", "versions")
 	if err != nil {
 		return nil, err
 	}
 	list, _ := versions.([]any)
-	i := slices.IndexFunc(d.Spec.Versions, func(v definitionVersion) bool { return v.Name == version })
+	i := slices.IndexFunc(d.spec.Versions, func(v specVersion) bool { return v.Name == version })
 	if i < 0 || i >= len(list) {
 		return nil, fmt.Errorf("there is no version %q", version)
 	}

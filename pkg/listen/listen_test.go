@@ -1,7 +1,7 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package standalone
+package listen
 
 import (
 	"fmt"
@@ -10,7 +10,7 @@ import (
 )
 
 func TestListenPicksAFreePort(t *testing.T) {
-	listener, err := listen(t.Context(), net.IPv4(127, 0, 0, 1), 0)
+	listener, err := TCP(t.Context(), net.IPv4(127, 0, 0, 1), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestListenErrors(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			listener, err := listen(t.Context(), net.ParseIP(tc.ip), tc.port)
+			listener, err := TCP(t.Context(), net.ParseIP(tc.ip), tc.port)
 			if err == nil {
 				listener.Close()
 				t.Fatal("got no error")
@@ -67,13 +67,13 @@ func TestLocalURL(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.bound, func(t *testing.T) {
-			got, err := localURL(net.ParseIP(tc.bound), &net.TCPAddr{Port: 7443})
+			got, err := LocalURL(net.ParseIP(tc.bound), &net.TCPAddr{Port: 7443})
 			if err != nil || got != tc.want {
 				t.Errorf("got %q, error %v, want %q", got, err, tc.want)
 			}
 		})
 	}
-	if got, err := localURL(net.IPv6loopback, &net.UnixAddr{}); err == nil {
+	if got, err := LocalURL(net.IPv6loopback, &net.UnixAddr{}); err == nil {
 		t.Errorf("a socket in the file system: got %q, want an error", got)
 	}
 }

@@ -1,17 +1,17 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package standalone
+package pki
 
 import (
 	"os"
 	"path/filepath"
 )
 
-// writeFile puts data at path so that a reader, and a server started after a
+// WritePrivate puts data at path so that a reader, and a server started after a
 // crash, sees the old content or the new and never a part. Only the owner may
 // read the file.
-func writeFile(path string, data []byte) (err error) {
+func WritePrivate(path string, data []byte) (err error) {
 	dir := filepath.Dir(path)
 	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // made with mode 0600
 	if err != nil {

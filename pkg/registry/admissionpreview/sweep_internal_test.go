@@ -1,0 +1,173 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionpreview
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
+)
+
+// pods is a view that has nothing but the given objects, and heeds no limit.
+type pods struct {
+	cluster.View
+	objects []*unstructured.Unstructured
+	err     error
+	asked   cluster.Selection
+}
+
+func (p *pods) Objects(_ context.Context, asked cluster.Selection) ([]*unstructured.Unstructured, error) {
+	p.asked = asked
+	return p.objects, p.err
+}
+
+func (*pods) Mapper() meta.RESTMapper { return meta.NewDefaultRESTMapper(nil) }
+
+type judgeFunc func(trial chain.Trial) (verdict.Verdict, error)
+
+func (f judgeFunc) Try(_ context.Context, trial chain.Trial) (verdict.Verdict, error) {
+	return f(trial)
+}
+
+func newPods(count int) *pods {
+	view := &pods{}
+	for i := range count {
+		object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Pod"}}
+		object.SetNamespace("a")
+		object.SetName(fmt.Sprintf("p%02d", i))
+		view.objects = append(view.objects, object)
+	}
+	return view
+}
+
+func podSelection(limit int) selection {
+	mapping := &meta.RESTMapping{
+		Resource: schema.GroupVersionResource{Version: "v1", Resource: "pods"}, GroupVersionKind: schema.GroupVersionKind{Version: "v1", Kind: "Pod"},
+		Scope: meta.RESTScopeNamespace,
+	}
+	return selection{mapping: mapping, selector: labels.Everything(), limit: limit, operation: admission.Create}
+}
+
+func anybody() caller {
+	allow := authorizer.AuthorizerFunc(func(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+		return authorizer.DecisionAllow, "", nil
+	})
+	return caller{rights.Caller{User: &user.DefaultInfo{Name: "jane"}, Authorizer: allow}}
+}
+
+func TestSweep(t *testing.T) {
+	allow := func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), nil }
+	tests := []struct {
+		name  string
+		asker caller
+		view  *pods
+		judge judgeFunc
+		want  string // judged, and whether there are more; or the error
+	}{
+		{"all", anybody(), newPods(3), allow, "3 judged, 3 allowed, truncated false"},
+		{"more than the limit, from a view that heeds none", anybody(), newPods(9), allow, "4 judged, 4 allowed, truncated true"},
+		{"the zero verdict", anybody(), newPods(1), func(chain.Trial) (verdict.Verdict, error) { return verdict.Verdict{}, nil }, "1 judged, 0 allowed, truncated false"},
+		{"no verdict", anybody(), newPods(2), func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), verdict.ErrTooManyEvaluations }, "2 judged, 0 allowed, truncated false"},
+		{"no policies yet", anybody(), newPods(2), func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), chain.ErrNotReady }, "ServiceUnavailable: not yet ready"},
+		{"no list", anybody(), &pods{err: errors.New("cut off")}, allow, "ServiceUnavailable: the existing pods cannot be listed: cut off"},
+		{"nobody asks", caller{}, newPods(2), allow, "InternalError: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := sweep{judge: test.judge, trial: chain.Trial{View: test.view}, asker: test.asker, failures: 2}
+			tally, err := s.run(t.Context(), podSelection(4))
+			if err != nil {
+				if reason, message, _ := strings.Cut(test.want, ": "); string(apierrors.ReasonForError(err)) != reason || !strings.Contains(err.Error(), message) {
+					t.Errorf("got %v, want %s", err, test.want)
+				}
+				return
+			}
+			if got := fmt.Sprintf("%d judged, %d allowed, truncated %v", tally.judged(), tally.allowed(), tally.truncated); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if test.view.asked.Limit != 5 {
+				t.Errorf("asked for %d objects, want one more than the limit", test.view.asked.Limit)
+			}
+			for i, object := range test.view.objects {
+				if object == nil {
+					t.Errorf("the sweep has taken object %d out of the list of the view", i)
+				}
+			}
+		})
+	}
+}
+
+// TestUnexplainedTexts: without an explanation it is not known which texts are to be
+// concealed, except those that whoever sends the object is told.
+func TestUnexplainedTexts(t *testing.T) {
+	origin := verdict.Origin{Policy: verdict.PolicyID{Kind: "P", Name: "p"}, Actions: []verdict.Action{verdict.Audit}}
+	denying := origin
+	denying.Actions = []verdict.Action{verdict.Deny}
+	judge := judgeFunc(func(trial chain.Trial) (verdict.Verdict, error) {
+		if trial.Explain != nil {
+			return verdict.Verdict{}, chain.ErrNoTimeLeft
+		}
+		steps := []verdict.Step{{Origin: origin, Finding: verdict.Finding{Kind: verdict.Fail, Message: "secret"}}}
+		if trial.Request.Name == "p00" {
+			steps = append(steps, verdict.Step{Origin: denying, Finding: verdict.Finding{Kind: verdict.Fail, Message: "told"}})
+		}
+		return verdict.Fold(steps), nil
+	})
+	s := sweep{judge: judge, trial: chain.Trial{View: newPods(2)}, asker: anybody(), failures: 2}
+	tally, err := s.run(t.Context(), podSelection(4))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, kept := range tally.kept() {
+		got = append(got, kept.message)
+		for i := range kept.evaluations {
+			got = append(got, string(kept.evaluations[i].Outcome)+" "+kept.evaluations[i].Message)
+		}
+	}
+	if want := "P 'p' denied request: told|Denied told|Audited ||Audited "; strings.Join(got, "|") != want {
+		t.Errorf("got %q, want %s", got, want)
+	}
+}
+
+// TestFailureIsBounded: one object does not fill the answer.
+func TestFailureIsBounded(t *testing.T) {
+	var steps []verdict.Step
+	for range 30 {
+		steps = append(steps, verdict.Step{Finding: verdict.Finding{Kind: verdict.Fail, Message: strings.Repeat("é", 20_000), Expression: strings.Repeat("x", 20_000)}})
+	}
+	answer := verdict.Fold(steps)
+	kept := failure{}
+	kept.describe(&answer)
+	total := 0
+	for i := range kept.evaluations {
+		total += size(&kept.evaluations[i])
+	}
+	if n := len(kept.evaluations); n == 0 || n > maxFailureEvaluations || total > maxFailureBytes {
+		t.Errorf("%d evaluations of %d bytes are listed", n, total)
+	}
+	if len([]rune(kept.message)) > maxFailureText {
+		t.Errorf("the message has %d characters", len([]rune(kept.message)))
+	}
+	if kept.evaluations[0].Outcome != policyapi.OutcomeDenied {
+		t.Errorf("the first is %s", kept.evaluations[0].Outcome)
+	}
+}

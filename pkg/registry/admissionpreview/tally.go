@@ -1,0 +1,139 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package admissionpreview
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+)
+
+const (
+	// maxFailureEvaluations bounds the evaluations that are listed of one object.
+	maxFailureEvaluations = 10
+	// maxFailureBytes bounds what is listed of one object: messages, expressions and
+	// values. The first evaluation is listed in any case, with texts that are cut.
+	maxFailureBytes = 64 << 10
+	// maxFailureText bounds a text that is listed of an object, in characters.
+	maxFailureText = 4 << 10
+)
+
+// tally counts what became of existing objects, and keeps the first that do not
+// pass.
+type tally struct {
+	counts    [gradePassed + 1]int
+	remaining int
+	truncated bool
+
+	room  int
+	grave []*failure // denied and errors, at most room
+	mild  []*failure // others, at most room
+}
+
+// failure is an object that does not pass.
+type failure struct {
+	object *unstructured.Unstructured
+	grade  grade
+	err    error // there is no verdict
+
+	message     string
+	evaluations []policyapi.Evaluation
+}
+
+func (t *tally) add(object *unstructured.Unstructured, answer *verdict.Verdict, err error) {
+	kept := &failure{object: object, err: err}
+	if err != nil {
+		kept.message = cut(err.Error(), maxFailureText)
+	} else {
+		kept.grade = gradeOf(answer)
+	}
+	t.counts[kept.grade]++
+	list := &t.mild
+	switch kept.grade {
+	case gradePassed:
+		return
+	case gradeDenied, gradeError:
+		list = &t.grave
+	case gradeWarned, gradeAudited, gradeIgnored:
+	}
+	if len(*list) == t.room {
+		return
+	}
+	if err == nil {
+		kept.sketch(answer)
+	}
+	*list = append(*list, kept)
+}
+
+func (t *tally) judged() int {
+	sum := 0
+	for _, count := range t.counts {
+		sum += count
+	}
+	return sum
+}
+
+func (t *tally) allowed() int { return t.judged() - t.counts[gradeDenied] - t.counts[gradeError] }
+
+// kept returns the objects that are listed.
+func (t *tally) kept() []*failure {
+	all := append(t.grave[:len(t.grave):len(t.grave)], t.mild...)
+	return all[:min(len(all), t.room)]
+}
+
+// sketch notes what an answer without an explanation may tell: the texts that who
+// sends the object is told. What other texts conceal is not known.
+func (f *failure) sketch(answer *verdict.Verdict) {
+	f.list(answer)
+	for i := range f.evaluations {
+		if outcome := f.evaluations[i].Outcome; outcome != policyapi.OutcomeDenied && outcome != policyapi.OutcomeWarned {
+			f.evaluations[i].Message = ""
+		}
+	}
+	f.summarize(answer)
+}
+
+// describe notes what an answer with an explanation tells.
+func (f *failure) describe(answer *verdict.Verdict) {
+	f.list(answer)
+	f.summarize(answer)
+}
+
+func (f *failure) summarize(answer *verdict.Verdict) {
+	switch {
+	case len(answer.Denials) > 0:
+		f.message = cut(answer.Denials[0].Message, maxFailureText)
+	case len(f.evaluations) > 0:
+		f.message = f.evaluations[0].Message
+	}
+}
+
+// list notes the evaluations that did not pass, the gravest first.
+func (f *failure) list(answer *verdict.Verdict) {
+	f.evaluations = nil
+	bytes := 0
+	for _, wanted := range []verdict.Outcome{verdict.Denied, verdict.Failed, verdict.Warned, verdict.Audited} {
+		for i := range answer.Evaluations {
+			if answer.Evaluations[i].Outcome != wanted {
+				continue
+			}
+			next := evaluation(&answer.Evaluations[i])
+			next.Message, next.Expression = cut(next.Message, maxFailureText), cut(next.Expression, maxFailureText)
+			bytes += size(&next)
+			if len(f.evaluations) == maxFailureEvaluations || len(f.evaluations) > 0 && bytes > maxFailureBytes {
+				return
+			}
+			f.evaluations = append(f.evaluations, next)
+		}
+	}
+}
+
+func size(of *policyapi.Evaluation) int {
+	sum := len(of.Message) + len(of.Expression) + len(of.WhyNot)
+	for text, value := range of.Values {
+		sum += len(text) + len(value.Raw)
+	}
+	return sum
+}
