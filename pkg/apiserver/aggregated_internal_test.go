@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -50,5 +51,30 @@ func TestStoppingServerIsLeft(t *testing.T) {
 	ask() // its answer says that the connection ends
 	if last, reused := ask(); reused || last.String() == first.String() {
 		t.Errorf("a stopping server is still asked over the connection %v", last)
+	}
+}
+
+// coldCluster can be asked after a while, and then not again.
+type coldCluster struct {
+	Cluster
+	err error
+}
+
+func (c *coldCluster) Ready() error { return c.err }
+
+// TestClusterWarmsUpOnce: what is missing later must not take all servers out at once.
+func TestClusterWarmsUpOnce(t *testing.T) {
+	cluster := &coldCluster{err: errors.New("cold")}
+	warm := warmUp(cluster)
+	if err := warm(); !errors.Is(err, cluster.err) {
+		t.Errorf("got error %v of a cluster that is not known, want its own", err)
+	}
+	cluster.err = nil
+	if err := warm(); err != nil {
+		t.Errorf("got error %v of a cluster that is known", err)
+	}
+	cluster.err = errors.New("a new kind")
+	if err := warm(); err != nil {
+		t.Errorf("got error %v of a cluster that was known before", err)
 	}
 }

@@ -90,30 +90,37 @@ func followCluster(objects Cluster) genericapiserver.PostStartHookFunc {
 }
 
 // addCluster has the server follow a cluster, tell it what policies read, and be
-// ready when it is.
-func (c *Config) addCluster(objects Cluster, policies *catalog.Catalog) {
+// ready when warm says nothing.
+func (c *Config) addCluster(objects Cluster, policies *catalog.Catalog, warm func() error) {
 	c.Extra.Hooks = with(c.Extra.Hooks, objectsHook, followCluster(objects))
 	if chosen, ok := objects.(selective); ok {
 		c.Extra.Hooks = with(c.Extra.Hooks, usesHook, useParams(chosen, policies))
 	}
-	if slow, ok := objects.(warming); ok {
-		c.Extra.Ready = append(c.Extra.Ready, once("portcullis-cluster", slow.Ready))
+	if _, ok := objects.(warming); ok {
+		c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-cluster", func(*http.Request) error { return warm() }))
 	}
 }
 
-// once is a check that does not fail again once it has passed: what is missing later
-// concerns the policies that need it, and a server that judges by all others must not
-// be taken out for it, and certainly not all servers at the same time.
-func once(name string, check func() error) healthz.HealthChecker {
-	var passed atomic.Bool
-	return healthz.NamedCheck(name, func(*http.Request) error {
-		if passed.Load() {
+// warmUp returns what says why a cluster cannot be asked yet. Once it has said nothing
+// it never does again: what is missing later concerns the policies that need it, and a
+// server that judges by all others must not be taken out for it, and certainly not all
+// servers at the same time.
+func warmUp(objects Cluster) func() error {
+	slow, ok := objects.(warming)
+	if !ok {
+		return func() error { return nil }
+	}
+	var warm atomic.Bool
+	return func() error {
+		if warm.Load() {
 			return nil
 		}
-		err := check()
-		passed.CompareAndSwap(false, err == nil)
+		err := slow.Ready()
+		if err == nil {
+			warm.Store(true)
+		}
 		return err
-	})
+	}
 }
 
 // useParams tells a cluster which kinds the policies in force take their params from,

@@ -62,15 +62,22 @@ func (c *Config) AddEngine(objects Cluster) error {
 	if err != nil {
 		return err
 	}
-	registered, err := plugin.NewRegistered(dialects, chain.New(policies.Current, clock.RealClock{}), observed)
+	follower, warm := follow.NewPolicies(policies, c.scheme, c.Snapshot), warmUp(objects)
+	// A cluster of which little is known yet would make policies match too little.
+	current := func() *policy.Set {
+		if warm() != nil {
+			return nil
+		}
+		return policies.Current()
+	}
+	registered, err := plugin.NewRegistered(dialects, chain.New(current, clock.RealClock{}), observed)
 	if err != nil {
 		return err
 	}
-	follower := follow.NewPolicies(policies, c.scheme, c.Snapshot)
-	judge := frankJudge{Registered: registered, ready: follower.Ready}
+	judge := frankJudge{Registered: registered, ready: both(warm, follower.Ready)}
 	candidates := &admissionpreview.Candidates{Read: manifests.DecodeNew, Compiler: policies}
-	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(policies))))
-	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(policies))
+	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(current))))
+	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(current))
 	c.Extra.Mapper = func() meta.RESTMapper { return objects.View().Mapper() }
 	c.addReviewDoors(observed.TimeReviews(judge), observed.TimeReviews(mutatingJudge{judge}), objects.View)
 	c.hurryQuestions()
@@ -78,7 +85,7 @@ func (c *Config) AddEngine(objects Cluster) error {
 	if err := c.addConditions(policies, c.addTypeChecks(policies, objects)); err != nil {
 		return err
 	}
-	c.addCluster(objects, policies)
+	c.addCluster(objects, policies, warm)
 	c.addBootstrap(policies)
 	c.Extra.Hooks = with(c.Extra.Hooks, restHook, restPolicies(policies.Rest))
 	c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-policies", func(*http.Request) error { return follower.Ready() }))
@@ -135,10 +142,10 @@ func (c *Config) addTypeChecks(policies *catalog.Catalog, objects Cluster) *type
 }
 
 // access is what previews ask about their callers.
-func (c *Config) access(policies *catalog.Catalog) admissionpreview.Access {
+func (c *Config) access(stored func() *policy.Set) admissionpreview.Access {
 	return admissionpreview.Access{
 		Authorizer: c.Generic.Authorization.Authorizer,
-		Stored:     policies.Current,
+		Stored:     stored,
 	}
 }
 

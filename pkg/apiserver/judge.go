@@ -26,7 +26,7 @@ var (
 // frankJudge tells callers why it cannot judge yet.
 type frankJudge struct {
 	*plugin.Registered
-	// ready returns why the policies are not complete.
+	// ready returns why the policies are not complete, or the cluster is not known.
 	ready func() error
 }
 
@@ -59,4 +59,14 @@ func (j frankJudge) explain(err error) error {
 		return fmt.Errorf("%w: %w", err, cause)
 	}
 	return err // it has become ready since
+}
+
+// both returns a check that passes when two others do.
+func both(first, second func() error) func() error {
+	return func() error {
+		if err := first(); err != nil {
+			return err
+		}
+		return second()
+	}
 }

@@ -14,7 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/portcullis-dev/portcullis/test/controlplane"
@@ -31,6 +33,9 @@ const (
 	Registration   = "portcullis"
 )
 
+// fieldManager is who writes what the manifests do not have.
+const fieldManager = "portcullis-local-cluster"
+
 // Options say what to install.
 type Options struct {
 	// ControlPlane is that of the cluster.
@@ -43,6 +48,9 @@ type Options struct {
 	Replicas int
 	// ServerArgs are further flags of the servers.
 	ServerArgs []string
+	// Progress, if given, is told what Start has done, one step at a time: a verb, and
+	// what it was done to.
+	Progress func(verb, object string)
 }
 
 // Cluster is a control plane with Portcullis in it.
@@ -60,53 +68,94 @@ type Cluster struct {
 	options    Options
 	kubeconfig string // of the service account
 	etcd       string // URL
+
+	publishing     sync.WaitGroup
+	stopPublishing context.CancelFunc
 }
 
-// Start runs a cluster and returns when requests are judged in it.
-func Start(ctx context.Context, o Options) (c *Cluster, err error) {
+// Start runs a cluster and returns when requests are judged in it and kubectl
+// knows the kinds of Portcullis. When it fails, nothing is left running.
+func Start(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 2
 	}
-	c = &Cluster{options: o}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.Stop())
-			c = nil
-		}
-	}()
-	if c.ControlPlane, err = controlplane.Start(ctx, o.ControlPlane); err != nil {
-		return c, err
+	c := &Cluster{options: o}
+	if err := c.start(ctx); err != nil {
+		return nil, errors.Join(err, c.Stop())
 	}
-	c.Config = c.Admin()
-	if c.Balancer, err = balancer.Start("127.0.0.1:0"); err != nil {
-		return c, err
-	}
-	if err = c.startStorage(ctx); err != nil {
-		return c, err
-	}
-	if err = c.Install(ctx); err != nil {
-		return c, fmt.Errorf("install %s: %w", o.Manifests, err)
-	}
-	if c.kubeconfig, err = c.ServiceAccountKubeconfig(ctx, Namespace, ServiceAccount); err != nil {
-		return c, err
-	}
-	for range o.Replicas {
-		replica, err := c.NewReplica()
-		if err != nil {
-			return c, err
-		}
-		if err := replica.Start(ctx); err != nil {
-			return c, err
-		}
-	}
-	return c, c.WaitAvailable(ctx)
+	return c, nil
 }
 
-// Stop stops everything that runs.
-func (c *Cluster) Stop() error {
-	var errs []error
+func (c *Cluster) start(ctx context.Context) (err error) {
+	if c.ControlPlane, err = controlplane.Start(ctx, c.options.ControlPlane); err != nil {
+		return err
+	}
+	c.Config = c.Admin()
+	c.tell("Running", "etcd, kube-apiserver and kube-controller-manager at "+c.Host)
+	if c.Balancer, err = balancer.Start("127.0.0.1:0"); err != nil {
+		return err
+	}
+	if err := c.startStorage(ctx); err != nil {
+		return err
+	}
+	if err := c.Install(ctx); err != nil {
+		return fmt.Errorf("install %s: %w", c.options.Manifests, err)
+	}
+	c.tell("Applied", c.options.Manifests)
+	if c.kubeconfig, err = c.ServiceAccountKubeconfig(ctx, Namespace, ServiceAccount); err != nil {
+		return err
+	}
+	if err := c.followEndpoints(ctx); err != nil {
+		return err
+	}
+	if err := c.startReplicas(ctx); err != nil {
+		return err
+	}
+	if err := c.WaitAvailable(ctx); err != nil {
+		return err
+	}
+	if err := c.waitDiscovered(ctx); err != nil {
+		return err
+	}
+	c.tell("Serving", APIService)
+	return nil
+}
+
+// followEndpoints publishes which replicas are ready, until Stop.
+func (c *Cluster) followEndpoints(ctx context.Context) error {
+	config := c.Admin()
+	config.WarningHandlerWithContext = rest.NoWarnings{} // of the type of addresses
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	ctx, c.stopPublishing = context.WithCancel(context.WithoutCancel(ctx))
+	c.publishing.Go(func() { c.publishEndpoints(ctx, client) })
+	return nil
+}
+
+// startReplicas starts all replicas at the same time, as a Deployment does.
+func (c *Cluster) startReplicas(ctx context.Context) error {
+	for range c.options.Replicas {
+		if _, err := c.NewReplica(); err != nil {
+			return err
+		}
+	}
+	if err := each(c.Replicas, func(replica *Replica) error { return replica.Start(ctx) }); err != nil {
+		return err
+	}
 	for _, replica := range c.Replicas {
-		errs = append(errs, replica.Stop())
+		c.tell("Running", replica.Identity+" at https://"+replica.Address)
+	}
+	return nil
+}
+
+// Stop stops everything that runs, in the opposite order.
+func (c *Cluster) Stop() error {
+	errs := []error{each(c.Replicas, func(replica *Replica) error { return replica.Stop() })}
+	if c.stopPublishing != nil {
+		c.stopPublishing()
+		c.publishing.Wait()
 	}
 	if c.Balancer != nil {
 		c.Balancer.Close()
@@ -118,6 +167,23 @@ func (c *Cluster) Stop() error {
 		errs = append(errs, c.ControlPlane.Stop())
 	}
 	return errors.Join(errs...)
+}
+
+// each does the same with all replicas at the same time.
+func each(replicas []*Replica, do func(*Replica) error) error {
+	var working sync.WaitGroup
+	errs := make([]error, len(replicas))
+	for i, replica := range replicas {
+		working.Go(func() { errs[i] = do(replica) })
+	}
+	working.Wait()
+	return errors.Join(errs...)
+}
+
+func (c *Cluster) tell(verb, object string) {
+	if c.options.Progress != nil {
+		c.options.Progress(verb, object)
+	}
 }
 
 // Components are the programs of the cluster, for their logs.

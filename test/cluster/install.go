@@ -11,18 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"text/template"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/dynamic"
 )
-
-// availableTimeout is how long kube-apiserver may take to find the API group. It
-// looks again after up to half a minute.
-const availableTimeout = 2 * time.Minute
 
 // local is what a machine without nodes and DNS needs to differ: the Service leads to
 // the balancer, and no Pods are made.
@@ -51,8 +40,13 @@ func (c *Cluster) Install(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.Run(ctx, c.AdminKubeconfig, "apply", "--server-side", "-k", dir)
-	return err
+	command := c.Kubectl(ctx, c.AdminKubeconfig, "apply", "--server-side", "-k", dir)
+	// kubectl remembers for hours which kinds there are, and the API group may not be served yet.
+	command.Env = append(command.Env, "KUBECACHEDIR="+c.dir("install-cache"))
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("kubectl apply: %w: %s", err, output)
+	}
+	return nil
 }
 
 // Kustomization writes the folder that is applied: the manifests, with what has to
@@ -86,44 +80,4 @@ func (c *Cluster) Run(ctx context.Context, kubeconfig string, args ...string) (s
 		return string(output), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, output)
 	}
 	return string(output), nil
-}
-
-// WaitAvailable waits until kube-apiserver forwards requests to the API group.
-func (c *Cluster) WaitAvailable(ctx context.Context) error {
-	client, err := dynamic.NewForConfig(c.Config)
-	if err != nil {
-		return err
-	}
-	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	last := errors.New("it has not been looked at")
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, availableTimeout, true, func(ctx context.Context) (bool, error) {
-		var found *unstructured.Unstructured
-		if found, last = services.Get(ctx, APIService, metav1.GetOptions{}); last != nil {
-			return false, nil
-		}
-		last = available(found)
-		return last == nil, nil
-	})
-	if err != nil {
-		return fmt.Errorf("APIService %s: %w: %w", APIService, err, last)
-	}
-	return nil
-}
-
-func available(service *unstructured.Unstructured) error {
-	conditions, _, err := unstructured.NestedSlice(service.Object, "status", "conditions")
-	if err != nil {
-		return err
-	}
-	for _, entry := range conditions {
-		condition, ok := entry.(map[string]any)
-		if !ok || condition["type"] != "Available" {
-			continue
-		}
-		if condition["status"] == "True" {
-			return nil
-		}
-		return fmt.Errorf("%v: %v", condition["reason"], condition["message"])
-	}
-	return errors.New("it has no condition Available")
 }

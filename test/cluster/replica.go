@@ -45,6 +45,8 @@ func (c *Cluster) NewReplica() (*Replica, error) {
 		"--data-dir=" + c.dir(identity),
 		"--etcd-servers=" + c.etcd,
 		"--secure-port=" + port,
+		// The balancer hears at once that a replica is not ready any more.
+		"--shutdown-delay-duration=2s",
 	}
 	replica := &Replica{Identity: identity, Address: address, Component: component.New(component.Config{
 		Name:    identity,

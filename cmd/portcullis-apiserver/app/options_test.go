@@ -78,7 +78,7 @@ func TestOptionsValidate(t *testing.T) {
 			want: `[--tls-cert-file and --tls-private-key-file belong together: give both, or none to have a certificate made, ` +
 				`--shutdown-delay-duration -1s is negative: use 0 to stop at once, ` +
 				`--namespace "A" is no name of a namespace: a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?'), ` +
-				`--identity "a_b" cannot be part of the name of a Lease: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]`,
+				`--identity "a_b" cannot be part of the name of a Lease: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')]`,
 		},
 		{
 			name: "alone with flags of a cluster", flags: []string{"--namespace=a"},

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package cluster is what a policy may know about the cluster, and no more: a
-// read-only View. Its subpackages hold the forms of the view: offline (files)
-// and overlay (changes laid over another view). It does not know policies,
-// requests or policy languages.
+// read-only View. Its subpackages hold the forms of the view: live (an API
+// server), offline (files) and overlay (changes laid over another view). It does not
+// know policies, requests or policy languages.
 package cluster
 
 import (

@@ -169,9 +169,11 @@ type ObjectsStatus struct {
 type ObjectFailure struct {
 	// Object is the object.
 	Object ObjectReference
-	// Outcome is the gravest: Denied, Error, Warned or Audited.
+	// Outcome is the gravest: Denied, Error, Warned or Audited. Error also stands for
+	// an error that the failurePolicy Ignore lets pass.
 	Outcome EvaluationOutcome
-	// Message is what the API server would answer, or the first text of a policy.
+	// Message is the first reason for a denial, which names the policy and the
+	// binding, or else what the first of the evaluations says.
 	Message string
 	// Evaluations are those that did not pass, at most 10.
 	Evaluations []Evaluation

@@ -71,28 +71,35 @@ func (p *publisher) run(ctx context.Context) {
 	stop := p.enforcement.WatchEnforced(p.advanced)
 	defer stop()
 	p.advanced() // before it was watched
-	renew := p.clock.NewTimer(renewPeriod)
-	defer renew.Stop()
+	timer := p.clock.NewTimer(renewPeriod)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.news:
-		case <-renew.C():
+		case <-timer.C():
 		}
+		timer.Stop()
 		enforced := p.enforcement.Enforced()
 		if enforced == nil && p.joined.Load() != nil {
 			klog.FromContext(ctx).Error(nil, "Nothing is in force on this server any more: it does not renew its Lease", "lease", p.name)
 			return
 		}
+		if enforced == nil {
+			continue // until there is news
+		}
 		next := renewPeriod
-		if enforced != nil && !p.publish(ctx, enforced) {
+		if !p.publish(ctx, enforced) {
 			next = publishRetry
 		}
-		if !p.pause(ctx) {
+		timer.Reset(publishPause)
+		select {
+		case <-ctx.Done():
 			return
+		case <-timer.C():
 		}
-		renew.Reset(next - publishPause)
+		timer.Reset(next - publishPause)
 	}
 }
 
@@ -101,18 +108,6 @@ func (p *publisher) advanced() {
 	select {
 	case p.news <- struct{}{}:
 	default: // what is new now will be read too
-	}
-}
-
-// pause returns false when ctx has ended.
-func (p *publisher) pause(ctx context.Context) bool {
-	timer := p.clock.NewTimer(publishPause)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C():
-		return true
 	}
 }
 

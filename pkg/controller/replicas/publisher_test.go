@@ -29,6 +29,7 @@ type published struct {
 	clock *clocktesting.FakeClock
 	force *inForce
 	stop  func() // and wait
+	ended chan struct{}
 }
 
 func publish(t *testing.T, api *cluster, holder string) *published {
@@ -36,24 +37,36 @@ func publish(t *testing.T, api *cluster, holder string) *published {
 	p := &published{t: t, api: api, conn: api.connect(), clock: clocktesting.NewFakeClock(start), force: &inForce{}}
 	p.publisher = newPublisher(p.conn.Leases(namespace), leaseOfA, holder, p.force, nil, p.clock)
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
+	p.ended = make(chan struct{})
 	go func() {
-		defer close(ended)
+		defer close(p.ended)
 		p.run(ctx)
 	}()
 	p.stop = func() {
 		cancel()
-		<-ended
+		<-p.ended
 	}
 	t.Cleanup(p.stop)
 	return p
 }
 
-// pass lets time pass, once it is waited for.
+// pass lets time pass, once it is waited for: not while something is written.
 func (p *published) pass(d time.Duration) {
 	p.t.Helper()
 	eventually(p.t, "nobody waits", p.clock.HasWaiters)
 	p.clock.Step(d)
+}
+
+// until lets a little time pass again and again.
+func (p *published) until(complaint string, condition func() bool) {
+	p.t.Helper()
+	eventually(p.t, complaint, func() bool {
+		if condition() {
+			return true
+		}
+		p.clock.Step(publishPause / 2)
+		return false
+	})
 }
 
 // wrote waits for a number of writes, and for what the Lease says then.
@@ -71,14 +84,13 @@ func (p *published) wrote(complaint string, writes int, enforced string) {
 func TestPublish(t *testing.T) {
 	const five, nine = `{"Binding":"1000","Policy":"5"}`, `{"Binding":"1000","Policy":"9"}`
 	p := publish(t, newCluster(), "a_1")
-	p.pass(publishPause)
-	p.pass(renewPeriod)
+	p.clock.Step(renewPeriod)
 	if p.api.writes(leaseOfA) != 0 {
 		t.Fatal("a replica is announced that has nothing in force")
 	}
 	p.force.set(policiesAt(5))
-	p.pass(publishPause)
-	p.wrote("it is not announced", 1, five)
+	p.until("it is not announced", func() bool { return p.api.writes(leaseOfA) > 0 })
+	p.wrote("it is not announced once", 1, five)
 	lease := p.api.lease(t, leaseOfA)
 	if ptr.Deref(lease.Spec.HolderIdentity, "") != "a_1" || ptr.Deref(lease.Spec.LeaseDurationSeconds, 0) != 15 ||
 		lease.Spec.AcquireTime == nil || !maps.Equal(lease.Labels, labels(leaseOfReplica)) {
@@ -105,7 +117,7 @@ func TestPublish(t *testing.T) {
 	// A set that is lost for ever is not announced any more.
 	p.force.set(nil)
 	p.pass(publishPause)
-	p.stop()
+	<-p.ended
 	if p.api.writes(leaseOfA) != 4 {
 		t.Error("a replica is announced that has nothing in force any more")
 	}
@@ -140,7 +152,7 @@ func TestPublishAgainstOthers(t *testing.T) {
 		{"kube-apiserver was gone", func(p *published) {
 			p.conn.sever(errors.New("connection refused"))
 			p.force.set(policiesAt(7))
-			p.pass(publishPause)
+			p.until("no failure", func() bool { return p.failure.Load() != nil })
 			p.conn.sever(nil)
 		}},
 	}
@@ -152,8 +164,7 @@ func TestPublishAgainstOthers(t *testing.T) {
 			p.pass(publishPause)
 			test.change(p)
 			p.force.set(policiesAt(9))
-			eventually(t, "it is not told", func() bool {
-				p.clock.Step(publishRetry)
+			p.until("it is not told", func() bool {
 				lease := p.api.lease(t, leaseOfA)
 				return lease != nil && lease.Annotations[enforcedAnnotation] == `{"Binding":"1000","Policy":"9"}` && lease.Labels[leaseLabel] == leaseOfReplica
 			})
@@ -253,9 +264,7 @@ func TestReady(t *testing.T) {
 	eventually(t, "the failure is not told", func() bool { return p.failure.Load() != nil })
 	want("the Lease portcullis-replica-a has not been written: connection refused")
 	p.conn.sever(nil)
-	p.pass(publishPause)
-	p.pass(publishRetry)
-	p.wrote("it is not announced", 1, `{"Binding":"1000","Policy":"5"}`)
+	p.until("it is not announced", func() bool { return p.joined.Load() != nil })
 	want("other servers may not have heard of this one")
 	p.clock.Step(joinDelay)
 	want("the last writes may not be in force")

@@ -570,14 +570,14 @@ func schema_pkg_apis_policy_v1alpha1_ObjectFailure(ref common.ReferenceCallback)
 					},
 					"outcome": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Outcome is the gravest: Denied, Error, Warned or Audited.",
+							Description: "Outcome is the gravest: Denied, Error, Warned or Audited. Error also stands for an error that the failurePolicy Ignore lets pass.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"message": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Message is what the API server would answer, or the first text of a policy.",
+							Description: "Message is the first reason for a denial, which names the policy and the binding, or else what the first of the evaluations says.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -349,4 +350,32 @@ func TestExistingObjectsInTime(t *testing.T) {
 	if got, want := summary(preview.Status), "false: 1 = 1 allowed, 0 denied, 0 error, 3 remaining"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+}
+
+// TestSweepsInFlight: those of existing objects take more of the room for previews.
+func TestSweepsInFlight(t *testing.T) {
+	const fit = 4
+	judge := slowJudge{asked: make(chan struct{}), letGo: make(chan struct{})}
+	f := newFixture(t)
+	f.door, f.decoder = newDoor(t, judge, admissionpreview.Access{Authorizer: &f.rights})
+	ask := func() error {
+		_, err := f.create(t.Context(), t, deployments+"  objects: {resource: {group: apps, resource: deployments}, limit: 1}\n")
+		return err
+	}
+	var group sync.WaitGroup
+	for range fit {
+		group.Go(func() {
+			if err := ask(); err != nil {
+				t.Errorf("a preview that fits: %v", err)
+			}
+		})
+	}
+	for range fit {
+		<-judge.asked
+	}
+	if err := ask(); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("one too many: got %v, want TooManyRequests", err)
+	}
+	close(judge.letGo)
+	group.Wait()
 }

@@ -171,3 +171,27 @@ func TestFailureIsBounded(t *testing.T) {
 		t.Errorf("the first is %s", kept.evaluations[0].Outcome)
 	}
 }
+
+// TestLine: what is not judged is never left out.
+func TestLine(t *testing.T) {
+	tests := []struct {
+		tally tally
+		want  string
+	}{
+		{tally{}, ""},
+		{tally{counts: [gradePassed + 1]int{gradePassed: 2}}, "none of 2 existing pods would be denied"},
+		{tally{counts: [gradePassed + 1]int{gradePassed: 2}, remaining: 3}, "none of 2 existing pods would be denied; 3 more were not judged in time"},
+		{tally{remaining: 3}, "none of 0 existing pods would be denied; 3 more were not judged in time"},
+		{tally{counts: [gradePassed + 1]int{gradePassed: 2}, truncated: true}, "none of the first 2 existing pods would be denied"},
+		{
+			tally{counts: [gradePassed + 1]int{gradeDenied: 1, gradeError: 2, gradeWarned: 3, gradeAudited: 4, gradeIgnored: 5}},
+			"1 of 15 existing pods would be denied, 2 would be denied because a policy cannot be judged, 3 would get a warning, " +
+				"4 would be noted in the audit log, 5 cannot be judged, which failurePolicy Ignore lets pass",
+		},
+	}
+	for _, test := range tests {
+		if got := test.tally.line(podSelection(10)); got != test.want {
+			t.Errorf("got %q, want %q", got, test.want)
+		}
+	}
+}

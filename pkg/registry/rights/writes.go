@@ -48,12 +48,12 @@ func (w *Writes) Policy(ctx context.Context, obj, old *policyapi.ValidatingAdmis
 	return forbidden("paramKind", w.readKind(ctx, kind))
 }
 
-// Binding checks the writer of a valid binding; old is nil when it is new. Other
-// than kube-apiserver, which compares pointers and so asks at every write, it asks
-// nothing when the reference stays.
-func (w *Writes) Binding(ctx context.Context, obj, old *policyapi.ValidatingAdmissionPolicyBinding) field.ErrorList {
+// Binding checks the writer of a valid binding at each write, also when the reference
+// stays: kube-apiserver does so too, since it compares pointers (authorizeUpdate in
+// k8s.io/kubernetes/pkg/registry/admissionregistration/validatingadmissionpolicybinding).
+func (w *Writes) Binding(ctx context.Context, obj, _ *policyapi.ValidatingAdmissionPolicyBinding) field.ErrorList {
 	ref := obj.Spec.ParamRef
-	if ref == nil || old != nil && obj.Spec.PolicyName == old.Spec.PolicyName && apiequality.Semantic.DeepEqual(ref, old.Spec.ParamRef) {
+	if ref == nil {
 		return nil
 	}
 	return forbidden("paramRef", w.readRef(ctx, obj.Spec.PolicyName, ref))

@@ -4,9 +4,11 @@
 package live
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -212,6 +214,7 @@ func (s *survey) note(ctx context.Context, now discovered, schemasErr, err error
 	for gv := range now.failed {
 		s.partial = append(s.partial, gv)
 	}
+	slices.SortFunc(s.partial, func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) })
 	if isNew {
 		clear(s.missed)
 	}

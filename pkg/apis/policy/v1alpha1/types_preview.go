@@ -225,10 +225,12 @@ type ObjectFailure struct {
 	// Object is the object.
 	// +optional
 	Object ObjectReference `json:"object,omitempty"`
-	// Outcome is the gravest: Denied, Error, Warned or Audited.
+	// Outcome is the gravest: Denied, Error, Warned or Audited. Error also stands for
+	// an error that the failurePolicy Ignore lets pass.
 	// +optional
 	Outcome EvaluationOutcome `json:"outcome,omitempty"`
-	// Message is what the API server would answer, or the first text of a policy.
+	// Message is the first reason for a denial, which names the policy and the
+	// binding, or else what the first of the evaluations says.
 	// +optional
 	Message string `json:"message,omitempty"`
 	// Evaluations are those that did not pass, at most 10.
