@@ -3,12 +3,16 @@
 
 # Flags for make run, such as RUN_FLAGS="--secure-port 0".
 RUN_FLAGS ?=
+# Flags for make cluster, such as CLUSTER_FLAGS="--replicas 3".
+CLUSTER_FLAGS ?=
 # Flags for make bench, such as BENCH_FLAGS="--policies my-policies.yaml --review my-review.json".
 BENCH_FLAGS ?=
 # Further flags for go test, such as TEST_FLAGS="-run TestLife -v".
 TEST_FLAGS ?=
 # What to test, lint or measure.
 PACKAGES ?= ./...
+# The packages with end-to-end tests. Each runs its clusters on its own.
+E2E_PACKAGES ?= ./test/e2e/... ./test/controlplane ./hack/cluster
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
 # Where the recorded cases and their runner are.
@@ -26,7 +30,7 @@ GOLANGCI_LINT := go tool -modfile=hack/tools/lint/go.mod golangci-lint
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the server and the programs of hack/ into bin/.
@@ -36,15 +40,24 @@ build: ## Build the server and the programs of hack/ into bin/.
 run: build ## Run a server, show a verdict, and serve until Ctrl-C; RUN_FLAGS="--secure-port 0" picks a free port.
 	@bin/quickstart $(RUN_FLAGS)
 
+.PHONY: cluster
+cluster: controlplane build ## Run a cluster with Portcullis in it until Ctrl-C; CLUSTER_FLAGS="--replicas 3". The first build takes minutes.
+	@bin/cluster $(CLUSTER_FLAGS)
+
 ##@ Test
 
 .PHONY: test
-test: ## Run all tests with the race detector.
+test: ## Run all tests with the race detector; with PACKAGES=./pkg/..., those of some packages and no end-to-end tests.
 	hack/test.sh -race $(TEST_FLAGS) $(PACKAGES)
+	$(if $(filter ./...,$(PACKAGES)),$(MAKE) --no-print-directory test-e2e)
 
 .PHONY: test-unit
 test-unit: ## Run the tests that start no server process, without the race detector.
 	hack/test.sh $(TEST_FLAGS) ./cmd/... ./pkg/...
+
+.PHONY: test-e2e
+test-e2e: controlplane build ## Run the end-to-end tests, on the control plane and the server that are in bin/.
+	hack/test.sh -race -tags e2e -count=1 -p 1 -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/controlplane/, unless they are there.
@@ -140,5 +153,5 @@ update-floor: build ## Raise test/conformance/floor.txt to what passes now.
 	@bin/conformance --cases $(CONFORMANCE_DIR) --raise
 
 .PHONY: clean
-clean: ## Remove what was built; the data of make run in .portcullis/ stays.
+clean: ## Remove what was built; the data of make run and make cluster stays.
 	rm -rf bin

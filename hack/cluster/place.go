@@ -14,7 +14,7 @@ import (
 
 // What is in the directory.
 const (
-	lockFile          = "lock"
+	lockFile          = "cluster.lock"
 	dataDir           = "data"
 	administratorFile = "kubeconfig"
 	developerFile     = developer + ".kubeconfig"
@@ -27,7 +27,7 @@ type place struct {
 }
 
 // claim takes a directory that no other cluster uses, and removes what an earlier one
-// left. One that holds anything else is refused and not touched.
+// left. One that is of something else is refused and not touched.
 func claim(dir string) (*place, error) {
 	if err := checkOwn(dir); err != nil {
 		return nil, err
@@ -43,8 +43,8 @@ func claim(dir string) (*place, error) {
 		return nil, errors.Join(err, lock.Close())
 	}
 	p := &place{dir: dir, lock: lock}
-	if err := p.clear(); err != nil {
-		return nil, errors.Join(err, p.release())
+	if err := errors.Join(os.RemoveAll(p.data()), p.retract()); err != nil {
+		return nil, errors.Join(err, lock.Close())
 	}
 	return p, nil
 }
@@ -58,17 +58,12 @@ func checkOwn(dir string) error {
 	if err != nil {
 		return err
 	}
+	own := len(entries) == 0
 	for _, entry := range entries {
-		switch entry.Name() {
-		case lockFile, dataDir, administratorFile, developerFile:
-		default:
-			return fmt.Errorf("%s holds %s, which is of no cluster: choose another --dir", dir, entry.Name())
-		}
+		own = own || entry.Name() == lockFile
 	}
-	if len(entries) > 0 {
-		if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
-			return fmt.Errorf("%s is not the directory of a cluster: choose another --dir", dir)
-		}
+	if !own {
+		return fmt.Errorf("%s holds other files, such as %s, and no cluster: choose another --dir", dir, entries[0].Name())
 	}
 	return nil
 }
@@ -90,15 +85,6 @@ func hold(lock *os.File, dir string) error {
 	return err
 }
 
-// clear removes all but the lock.
-func (p *place) clear() error {
-	return errors.Join(
-		os.RemoveAll(p.data()),
-		os.RemoveAll(filepath.Join(p.dir, administratorFile)),
-		os.RemoveAll(filepath.Join(p.dir, developerFile)),
-	)
-}
-
 // data is where the files of the programs are.
 func (p *place) data() string { return filepath.Join(p.dir, dataDir) }
 
@@ -111,12 +97,16 @@ func (p *place) publish(kubeconfig, name string) error {
 	return os.WriteFile(filepath.Join(p.dir, name), content, 0o600)
 }
 
-// release lets others have the directory. The data and the logs stay, for those who
-// want to look; the ways to a cluster that is gone do not.
-func (p *place) release() error {
+// retract removes the ways to a cluster that is gone.
+func (p *place) retract() error {
 	return errors.Join(
 		os.RemoveAll(filepath.Join(p.dir, administratorFile)),
 		os.RemoveAll(filepath.Join(p.dir, developerFile)),
-		p.lock.Close(),
 	)
+}
+
+// release lets others have the directory. The data and the logs stay, for those who
+// want to look.
+func (p *place) release() error {
+	return errors.Join(p.retract(), p.lock.Close())
 }

@@ -69,6 +69,7 @@ func NewAggregatedConfig(opts AggregatedOptions) (*Config, error) {
 	if err := secure(generic, opts.Listener, opts.ServingCert); err != nil {
 		return nil, err
 	}
+	generic.SecureServing.DisableHTTP2 = true
 	if err := opts.delegate(generic); err != nil {
 		return nil, err
 	}

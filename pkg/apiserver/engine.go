@@ -58,7 +58,11 @@ func (c *Config) AddEngine(objects Cluster) error {
 	}
 	dialects := dialect.All()
 	policies := catalog.New(dialects)
-	observed, err := c.addMetrics(dialects, policies, objects)
+	glass, err := c.addBreakGlass()
+	if err != nil {
+		return err
+	}
+	observed, err := c.addMetrics(dialects, policies, objects, glass)
 	if err != nil {
 		return err
 	}
@@ -79,7 +83,8 @@ func (c *Config) AddEngine(objects Cluster) error {
 	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(current))))
 	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(current))
 	c.Extra.Mapper = func() meta.RESTMapper { return objects.View().Mapper() }
-	c.addReviewDoors(observed.TimeReviews(judge), observed.TimeReviews(mutatingJudge{judge}), objects.View)
+	c.addReviewDoors(
+		observed.TimeReviews(glass.unless(judge, observed.Unjudged)), observed.TimeReviews(glass.unless(mutatingJudge{judge}, observed.Unjudged)), objects.View)
 	c.hurryQuestions()
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
 	if err := c.addConditions(policies, c.addTypeChecks(policies, objects)); err != nil {
@@ -95,7 +100,7 @@ func (c *Config) AddEngine(objects Cluster) error {
 // addMetrics adds the metrics of the engine to those that the server serves. They
 // hear of what becomes of the stored policies; what judges must be told of them.
 // The storage must be set before.
-func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog, objects Cluster) (*metrics.Registry, error) {
+func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog, objects Cluster, glass emergency) (*metrics.Registry, error) {
 	if c.Generic.RESTOptionsGetter == nil {
 		return nil, errors.New("the storage is not set")
 	}
@@ -119,6 +124,9 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 	}
 	if c.bootstrap != nil {
 		sources.Bootstrap = c.bootstrap.Status
+	}
+	if glass.glass != nil {
+		sources.Unjudged = glass.open
 	}
 	if c.Snapshot != nil {
 		sources.Age = c.Snapshot.Age

@@ -15,7 +15,7 @@ import (
 
 // local is what a machine without nodes and DNS needs to differ: the Service leads to
 // the balancer, and no Pods are made.
-var local = template.Must(template.New("kustomization").Parse(`apiVersion: kustomize.config.k8s.io/v1beta1
+const local = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources:
 - {{.Manifests}}
@@ -32,7 +32,7 @@ patches:
 - target: {kind: StatefulSet}
   patch: |
     - {op: replace, path: /spec/replicas, value: 0}
-`))
+`
 
 // Install applies the manifests, as Kustomization says.
 func (c *Cluster) Install(ctx context.Context) error {
@@ -52,6 +52,10 @@ func (c *Cluster) Install(ctx context.Context) error {
 // Kustomization writes the folder that is applied: the manifests, with what has to
 // differ on this machine.
 func (c *Cluster) Kustomization() (dir string, err error) {
+	kustomization, err := template.New("kustomization").Parse(local)
+	if err != nil {
+		return "", err
+	}
 	dir = c.dir("install")
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
@@ -69,7 +73,7 @@ func (c *Cluster) Kustomization() (dir string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	return dir, local.Execute(file, map[string]any{"Manifests": relative, "Port": c.Balancer.Port()})
+	return dir, kustomization.Execute(file, map[string]any{"Manifests": relative, "Port": c.Balancer.Port()})
 }
 
 // Run runs kubectl as the user of a kubeconfig and returns what it says. When it

@@ -69,9 +69,8 @@ func (c *ControlPlane) storageArgs() []string {
 
 // frontProxyArgs let kube-apiserver pass on the identity of callers to aggregated API servers.
 func (c *ControlPlane) frontProxyArgs() []string {
-	return []string{
+	args := []string{
 		"--requestheader-client-ca-file=" + c.credentials.frontProxy.certFile,
-		"--requestheader-allowed-names=" + frontProxyUser,
 		"--requestheader-username-headers=X-Remote-User",
 		"--requestheader-uid-headers=X-Remote-Uid",
 		"--requestheader-group-headers=X-Remote-Group",
@@ -79,6 +78,10 @@ func (c *ControlPlane) frontProxyArgs() []string {
 		"--proxy-client-cert-file=" + c.credentials.frontProxyClient.cert,
 		"--proxy-client-key-file=" + c.credentials.frontProxyClient.key,
 	}
+	if !c.options.AnyFrontProxy {
+		args = append(args, "--requestheader-allowed-names="+FrontProxyUser)
+	}
+	return args
 }
 
 func (c *ControlPlane) serviceAccountArgs() []string {

@@ -36,6 +36,9 @@ type Options struct {
 	// of the cluster's authority. The keys are host:port as in the URL of the webhook, or
 	// NAME.NAMESPACE.svc:PORT of its service. Other webhooks are called anonymously.
 	WebhookUsers map[string]string
+	// AnyFrontProxy leaves out which proxies may say who a user is: every certificate of their
+	// authority may then. Aggregated API servers should refuse to serve in such a cluster.
+	AnyFrontProxy bool
 	// APIServerArgs are further flags of kube-apiserver.
 	APIServerArgs []string
 }

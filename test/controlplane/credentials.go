@@ -16,11 +16,10 @@ import (
 	"path/filepath"
 )
 
-// The names of clients that components are configured to expect.
-const (
-	frontProxyUser        = "front-proxy-client"
-	controllerManagerUser = "system:kube-controller-manager"
-)
+// FrontProxyUser is the name in the certificate of kube-apiserver's aggregator.
+const FrontProxyUser = "front-proxy-client"
+
+const controllerManagerUser = "system:kube-controller-manager"
 
 // credentials are the authorities, certificates and keys of a control plane. As
 // in a cluster of kubeadm, each authority vouches for one thing: users, the
@@ -55,7 +54,7 @@ func newCredentials(dir string) (*credentials, error) {
 		{"kube-apiserver", &c.apiServer, func() (pair, error) {
 			return c.cluster.server("kube-apiserver", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 		}},
-		{"front-proxy-client", &c.frontProxyClient, func() (pair, error) { return c.frontProxy.client(frontProxyUser) }},
+		{"front-proxy-client", &c.frontProxyClient, func() (pair, error) { return c.frontProxy.client(FrontProxyUser) }},
 		{"kube-controller-manager", &c.controllerManager, func() (pair, error) { return c.cluster.server("kube-controller-manager") }},
 	} {
 		p, err := wanted.make()

@@ -8,9 +8,11 @@
 package e2e
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/portcullis-dev/portcullis/test/cluster"
 	"github.com/portcullis-dev/portcullis/test/cluster/clustertest"
@@ -23,11 +25,17 @@ func TestMain(m *testing.M) {
 	os.Exit(clustertest.Main(m, func(c *cluster.Cluster) { shared = c }))
 }
 
+// patience is how long a command may take on a busy machine before it counts as stuck.
+const patience = 3 * time.Minute
+
 // kubectl runs kubectl as the administrator, with input as its standard input, and
-// returns what it says and whether it failed.
+// returns what it says and whether it failed. It can be used when a test is over, to
+// clean up.
 func kubectl(t *testing.T, input string, args ...string) (string, error) {
 	t.Helper()
-	command := shared.Kubectl(t.Context(), shared.AdminKubeconfig, args...)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	defer cancel()
+	command := shared.Kubectl(ctx, shared.AdminKubeconfig, args...)
 	command.Stdin = strings.NewReader(input)
 	output, err := command.CombinedOutput()
 	return string(output), err

@@ -30,7 +30,9 @@ func (t *told) reached(version string) {
 }
 
 // complete is the registration of a handler that is told of everything.
-type complete struct{ cache.ResourceEventHandlerRegistration }
+type complete struct {
+	cache.ResourceEventHandlerRegistration
+}
 
 func (complete) HasSynced() bool { return true }
 

@@ -45,8 +45,8 @@ type mirror struct {
 	heard    int64 // how often something was heard
 	handler  cache.ResourceEventHandler
 	reached  func(resourceVersion string) // of the handler, if it wants to know
-	synced   bool          // all has been read once
-	complete chan struct{} // closed then
+	synced   bool                         // all has been read once
+	complete chan struct{}                // closed then
 }
 
 // newMirror mirrors a resource of the API, whose objects are like example.

@@ -87,6 +87,9 @@ func (s *Snapshot) Age(now time.Time) (time.Duration, bool) {
 	return max(now.Sub(*confirmed), 0), true
 }
 
+// Reachable returns why nobody can be asked about what is stored, or nil.
+func (s *Snapshot) Reachable() error { return s.storage.Reachable() }
+
 // run probes until ctx ends.
 func (s *Snapshot) run(ctx context.Context, kinds []*heldKind) {
 	wait.UntilWithContext(ctx, func(ctx context.Context) { s.probe(ctx, kinds) }, snapshotProbePeriod)

@@ -27,7 +27,7 @@ import (
 // prefix begins the name of every metric of ours.
 const prefix = "portcullis"
 
-// Sources tell what the metrics are about. All but Age are required.
+// Sources tell what the metrics are about. What is said to be nil somewhere may be.
 type Sources struct {
 	// Version is that of the server.
 	Version string
@@ -38,6 +38,9 @@ type Sources struct {
 	Report func(policy.ID) (catalog.Report, bool)
 	// Complete says whether there is a set of policies in force.
 	Complete func() bool
+	// Unjudged says whether reviews are admitted without being judged. It is nil where
+	// they never are.
+	Unjudged func() bool
 	// Age says how old the policies in force may be, or that it is not known. It is
 	// nil where nobody knows.
 	Age func(now time.Time) (time.Duration, bool)
@@ -63,6 +66,7 @@ type Registry struct {
 	evaluationDuration *basemetrics.HistogramVec
 	reviewDuration     *basemetrics.HistogramVec
 	reviewFailures     *basemetrics.CounterVec
+	reviewsUnjudged    *basemetrics.Counter
 	propagation        *basemetrics.Histogram
 
 	mu       sync.RWMutex
@@ -86,7 +90,7 @@ func New(sources Sources) *Registry {
 		}
 	}
 	r.define()
-	r.kube.MustRegister(r.evaluationDuration, r.reviewDuration, r.reviewFailures, r.propagation)
+	r.kube.MustRegister(r.evaluationDuration, r.reviewDuration, r.reviewFailures, r.reviewsUnjudged, r.propagation)
 	r.kube.CustomMustRegister(newState(sources, r.count), newJudgements(r))
 	if sources.Bootstrap != nil {
 		r.kube.CustomMustRegister(newBootstrapState(sources.Bootstrap))
@@ -103,6 +107,10 @@ func (r *Registry) define() {
 		"Time from the arrival of a review to its verdict: allowed, denied, or error when there is none.", reviewBuckets(), "verdict")
 	r.reviewFailures = newCounters("review_failures_total",
 		"Number of reviews that could not be judged, so that the caller applied the failurePolicy of its webhook registration.", "reason")
+	r.reviewsUnjudged = basemetrics.NewCounter(&basemetrics.CounterOpts{
+		Namespace: prefix, Name: "reviews_unjudged_total", StabilityLevel: basemetrics.ALPHA,
+		Help: "Number of reviews that were admitted without being judged, since an administrator said so in the webhook registration (break-glass).",
+	})
 	r.propagation = basemetrics.NewHistogram(histogramOpts("policy_propagation_seconds",
 		"Time from the acknowledgement of a write of a policy or binding by this server until what was written, or a later state, was in force in it.", propagationBuckets()))
 }

@@ -59,6 +59,9 @@ func (r *Registry) Failed(err error) {
 	r.reviewFailures.WithLabelValues(reason).Inc()
 }
 
+// Unjudged counts a review that was admitted without being judged.
+func (r *Registry) Unjudged() { r.reviewsUnjudged.Inc() }
+
 // length returns how many of the steps belong to the evaluation that the first
 // one belongs to: the same policy, through the same binding, with the same param.
 func length(steps []verdict.Evaluation) int {

@@ -18,7 +18,7 @@ type state struct {
 }
 
 type stateDescriptions struct {
-	policies, synced, age, objects, loaded, loadedAt, reloads *basemetrics.Desc
+	policies, synced, unjudged, age, objects, loaded, loadedAt, reloads *basemetrics.Desc
 }
 
 var _ basemetrics.StableCollector = (*state)(nil)
@@ -33,6 +33,7 @@ func newState(sources Sources, policies func() map[string]policyCount) *state {
 		descriptions: stateDescriptions{
 			policies: describe("policies", "Number of policies, stored ones and bootstrap policies. One that does not compile, or cannot be read, fails the requests that it matches.", "kind", "compiled"),
 			synced:   describe("snapshot_synced", "Whether the server has a complete set of policies (1) or refuses to judge (0)."),
+			unjudged: describe("break_glass_open", "Whether reviews are admitted without being judged (1) because an administrator said so in the webhook registration."),
 			age: describe("snapshot_age_seconds",
 				"Time since the policies in force were last known to be those that are stored; absent as long as that has never been known."),
 			objects:  describe("objects", "Number of objects in the manifests that policies read."),
@@ -46,7 +47,7 @@ func newState(sources Sources, policies func() map[string]policyCount) *state {
 // DescribeWithStability implements basemetrics.StableCollector.
 func (s *state) DescribeWithStability(to chan<- *basemetrics.Desc) {
 	d := &s.descriptions
-	for _, description := range []*basemetrics.Desc{d.policies, d.synced, d.age, d.objects, d.loaded, d.loadedAt, d.reloads} {
+	for _, description := range []*basemetrics.Desc{d.policies, d.synced, d.unjudged, d.age, d.objects, d.loaded, d.loadedAt, d.reloads} {
 		to <- description
 	}
 }
@@ -61,6 +62,9 @@ func (s *state) CollectWithStability(to chan<- basemetrics.Metric) {
 		gauge(s.descriptions.policies, float64(count.faulty), kind, strconv.FormatBool(false))
 	}
 	gauge(s.descriptions.synced, oneIf(s.sources.Complete()))
+	if s.sources.Unjudged != nil {
+		gauge(s.descriptions.unjudged, oneIf(s.sources.Unjudged()))
+	}
 	if s.sources.Age != nil {
 		if age, known := s.sources.Age(s.sources.Clock.Now()); known {
 			gauge(s.descriptions.age, seconds(age))

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 )
@@ -35,9 +34,8 @@ type BreakGlass struct {
 func NewBreakGlass(o Options) *BreakGlass {
 	g := &BreakGlass{clock: o.Clock}
 	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
 		for _, name := range o.Names {
-			g.targets = append(g.targets, newTarget(o.Objects.Resource(gvr), resource, name, o.Clock))
+			g.targets = append(g.targets, newTarget(o.Objects, resource, name, o.Clock))
 		}
 	}
 	return g

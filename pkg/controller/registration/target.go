@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -38,7 +39,8 @@ const (
 
 // target is one webhook configuration.
 type target struct {
-	client         dynamic.ResourceInterface
+	objects        dynamic.Interface
+	client         dynamic.ResourceInterface // of objects
 	resource, name string
 	clock          clock.Clock
 
@@ -51,8 +53,9 @@ type target struct {
 	owed string
 }
 
-func newTarget(client dynamic.ResourceInterface, resource, name string, c clock.Clock) *target {
-	return &target{client: client, resource: resource, name: name, clock: c, wakes: make(chan struct{}, 1)}
+func newTarget(objects dynamic.Interface, resource, name string, c clock.Clock) *target {
+	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
+	return &target{objects: objects, client: objects.Resource(gvr), resource: resource, name: name, clock: c, wakes: make(chan struct{}, 1)}
 }
 
 // follow tells of each change of the configuration, until ctx ends. It reads no other
@@ -71,7 +74,7 @@ func (t *target) follow(ctx context.Context) {
 				options.FieldSelector = selector
 				return t.client.Watch(ctx, options)
 			},
-		}, t.client),
+		}, t.objects),
 		ObjectType: &unstructured.Unstructured{},
 		Handler: cache.ResourceEventHandlerFuncs{
 			AddFunc:    t.changed,

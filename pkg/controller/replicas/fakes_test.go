@@ -78,6 +78,14 @@ func (c *connection) severed() error {
 	return c.cut
 }
 
+// watched says whether there is a watch. What is deleted between a list and a watch,
+// the tracker does not tell.
+func (c *connection) watched() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.watches) > 0
+}
+
 func (c *connection) watch(action clienttesting.Action) (bool, watch.Interface, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

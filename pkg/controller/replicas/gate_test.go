@@ -32,7 +32,7 @@ func leaseAt(identity string, renewed time.Time, enforced map[string]string) *co
 			Name: leasePrefix + identity, UID: types.UID(identity),
 			Labels: labels(leaseOfReplica), Annotations: map[string]string{enforcedAnnotation: string(text)},
 		},
-		Spec:       coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To[int32](15)},
+		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To[int32](15)},
 	}
 }
 
@@ -319,7 +319,7 @@ func TestObserverFollows(t *testing.T) {
 		t.Errorf("got %q in an outage", got)
 	}
 	conn.sever(nil)
-	eventually(t, "the Leases are not seen after the outage", func() bool { return w.pass() == "" })
+	eventually(t, "the Leases are not seen after the outage", func() bool { return w.pass() == "" && conn.watched() })
 	if err := other.Delete(t.Context(), leasePrefix+"a", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}

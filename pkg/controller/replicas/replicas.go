@@ -39,7 +39,7 @@ type Enforcement interface {
 	WatchEnforced(notify func()) (stop func())
 }
 
-// Options are what a member stands on. All but Age and Clock are required.
+// Options are what a member stands on. All but Age, Able and Clock are required.
 type Options struct {
 	// Leases reaches the Leases of the cluster. It needs ten calls a second.
 	Leases coordinationv1client.LeasesGetter
@@ -53,6 +53,10 @@ type Options struct {
 	// Age says how long ago all that is stored was known to be in force here. Without
 	// it, a new replica may be ready before it has caught up with the last writes.
 	Age func(now time.Time) (age time.Duration, known bool)
+	// Able says why what the leader does cannot be done on this replica, such as that
+	// etcd does not answer it. It leaves leading to others then. Nil means that it always
+	// can.
+	Able func() error
 	// Clock is the real one when it is nil.
 	Clock clock.WithTicker
 }
@@ -82,13 +86,16 @@ func New(o Options) (*Member, error) {
 		return nil, fmt.Errorf("replica: identity %q cannot be part of the name of a Lease: %s", o.Identity, faults[0])
 	}
 	o.Clock = cmp.Or[clock.WithTicker](o.Clock, clock.RealClock{})
+	if o.Able == nil {
+		o.Able = func() error { return nil }
+	}
 	// A server that is started again has its name, and is another one.
 	holder := o.Identity + "_" + string(uuid.NewUUID())
 	leases := o.Leases.Leases(o.Namespace)
 	return &Member{
 		publisher: newPublisher(leases, name, holder, o.Enforcement, o.Age, o.Clock),
 		observer:  newObserver(leases, o.Identity, o.Clock),
-		elector:   newElector(o.Leases, o.Namespace, holder),
+		elector:   newElector(o.Leases, o.Namespace, holder, o.Able),
 		leaving:   make(chan struct{}),
 	}, nil
 }

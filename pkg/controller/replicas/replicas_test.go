@@ -138,6 +138,7 @@ type server struct {
 	force *inForce
 	kill  func() // ends it without Leave
 	leads atomic.Bool
+	etcd  atomic.Pointer[error] // why it cannot be reached
 	terms atomic.Int64
 }
 
@@ -155,13 +156,19 @@ func (f *fleet) start() *server {
 	f.number++
 	s := &server{conn: f.api.connect(), force: &inForce{}}
 	var err error
-	s.Member, err = New(Options{Leases: s.conn, Namespace: namespace, Identity: fmt.Sprintf("s%d", f.number), Enforcement: s.force})
+	s.Member, err = New(Options{Leases: s.conn, Namespace: namespace, Identity: fmt.Sprintf("s%d", f.number), Enforcement: s.force, Able: func() error {
+		if err := s.etcd.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}})
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	s.elector.config.LeaseDuration = 3 * time.Second // Leases have no shorter time than seconds
+	s.elector.config.LeaseDuration = 2 * time.Second // Leases have no shorter time than seconds
 	s.elector.config.RenewDeadline = 500 * time.Millisecond
 	s.elector.config.RetryPeriod = 20 * time.Millisecond
+	s.elector.ablePeriod, s.elector.standDownAfter = 5*time.Millisecond, 50*time.Millisecond
 	s.force.set(map[string]string{kind: "1000000"})
 	ctx, cancel := context.WithCancel(f.t.Context())
 	controller := policystatus.NewGated(f.policies, f.policies, s.Member)
@@ -325,6 +332,27 @@ func TestWithoutKubeAPIServer(t *testing.T) {
 	}
 }
 
+// TestLeaderWithoutEtcd: who cannot write leaves it to one who can.
+func TestLeaderWithoutEtcd(t *testing.T) {
+	f := newFleet(t)
+	servers := []*server{f.start(), f.start()}
+	gone := errors.New("etcd does not answer")
+	for range 3 {
+		leader, others := f.leader(servers)
+		leader.etcd.Store(&gone)
+		if next, _ := f.leader(others); next == leader {
+			t.Fatal("who cannot write leads again")
+		}
+		leader.etcd.Store(nil)
+	}
+	for _, one := range servers {
+		one.etcd.Store(&gone)
+	}
+	eventually(t, "somebody leads, and nobody can write", func() bool { return f.leading.Load() == 0 })
+	servers[0].etcd.Store(nil)
+	f.leader(servers[:1])
+}
+
 // TestLeaderWithNothingInForce: a server that can say nothing of policies does not
 // keep the others from saying it.
 func TestLeaderWithNothingInForce(t *testing.T) {
@@ -374,6 +402,10 @@ func BenchmarkReady(b *testing.B) {
 	for _, one := range servers {
 		one.force.set(map[string]string{kind: "1"})
 	}
+	eventually(b, "the replicas do not know of each other", func() bool {
+		_, text := servers[0].Passed(catalog.Write{Kind: kind, ResourceVersion: "2"})
+		return text == "in force on 0 of 2 replicas; waiting for s1, s2"
+	})
 	var took []time.Duration
 	for b.Loop() {
 		version, ready := f.policies.create(fmt.Sprintf("p%d", len(took)))

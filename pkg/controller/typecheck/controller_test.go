@@ -4,6 +4,7 @@
 package typecheck
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -79,6 +80,58 @@ func TestOnce(t *testing.T) {
 	if _, writes := w.count(); writes != 2 || c.count() != 2 {
 		t.Errorf("%d checks and %d writes of 2 policies", c.count(), writes)
 	}
+}
+
+// TestRunAgain: a controller that has stopped, as when another server leads, goes on
+// where it was. What has changed since it checks, and what is gone it forgets.
+func TestRunAgain(t *testing.T) {
+	w, c := newWorld(), newChecks()
+	controller := New(w, c.check)
+	term := func() (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			controller.Run(ctx, w)
+		}()
+		return func() {
+			cancel()
+			<-ended
+		}
+	}
+	w.put("p", 1, "wrong")
+	w.put("q", 1, "wrong")
+	w.put("r", 1, "wrong")
+	end := term()
+	for _, name := range []string{"p", "q", "r"} {
+		w.await(t, name, broken)
+	}
+	eventually(t, func() string { return "not all is remembered" }, func() bool { return controller.remembers("p", "q", "r") })
+	end()
+	w.put("q", 2, "fits")
+	w.mu.Lock()
+	delete(w.byName, "r")
+	w.mu.Unlock()
+	end = term()
+	defer end()
+	w.await(t, "q", fitting)
+	if _, writes := w.count(); writes != 4 || c.count() != 4 {
+		t.Errorf("%d checks and %d writes, want 4", c.count(), writes)
+	}
+	if controller.remembers("r") {
+		t.Error("a policy is remembered that is gone")
+	}
+}
+
+func (c *Controller) remembers(names ...string) bool {
+	c.written.mu.Lock()
+	defer c.written.mu.Unlock()
+	for _, name := range names {
+		if c.written.byName[name].status == 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // TestOtherWriters: a conflict leads to another write, of what was found before.

@@ -124,7 +124,9 @@ func (r *recording) policies(kind string) []unstructured.Unstructured {
 }
 
 // object is what is sent: that of the recorded request without what a server sets.
-func (r *recording) object() (*unstructured.Unstructured, error) { return sendable(r.Request.Object.Raw) }
+func (r *recording) object() (*unstructured.Unstructured, error) {
+	return sendable(r.Request.Object.Raw)
+}
 
 // oldObject is what exists before, or nil.
 func (r *recording) oldObject() (*unstructured.Unstructured, error) {

@@ -35,7 +35,7 @@ func compare(one *recording, got *answer, annotations map[string]string) []strin
 	}
 	if one.Want.Code != 0 {
 		want := denial(&one.Want)
-		if int32(got.code) != want.Code || got.status.Code != want.Code { //nolint:gosec // a code of HTTP
+		if int32(got.code) != want.Code || got.status.Code != want.Code {
 			differ("code", fmt.Sprintf("%d, in the Status %d", got.code, got.status.Code), want.Code)
 		}
 		if got.status.Reason != want.Reason {
@@ -43,6 +43,10 @@ func compare(one *recording, got *answer, annotations map[string]string) []strin
 		}
 		if strings.TrimRight(got.status.Message, "\n") != want.Message {
 			differ("message", got.status.Message, want.Message)
+		}
+		// The text of the policy itself is in the Status, too.
+		if text := strings.TrimRight(one.Want.Message, "\n"); !slices.Equal(causes(got.status.Details), []string{text}) {
+			differ("causes", causes(got.status.Details), text)
 		}
 	}
 	if !slices.Equal(got.warnings, one.Want.Warnings) {
@@ -52,6 +56,17 @@ func compare(one *recording, got *answer, annotations map[string]string) []strin
 		differ("audit annotations", got, want)
 	}
 	return differences
+}
+
+func causes(details *metav1.StatusDetails) []string {
+	if details == nil {
+		return nil
+	}
+	var texts []string
+	for _, cause := range details.Causes {
+		texts = append(texts, strings.TrimRight(cause.Message, "\n"))
+	}
+	return texts
 }
 
 // denial is the Status of a webhook that denies as the recorded policy did.

@@ -80,7 +80,9 @@ func testRequests(t *testing.T, w *world, recordings []*recording) {
 	}
 	var ids []string
 	for _, one := range answers {
-		ids = append(ids, one.got.auditID)
+		if unjudged[one.Name] == "" { // the log of the control plane leaves Leases out, too
+			ids = append(ids, one.got.auditID)
+		}
 	}
 	annotations := w.annotationsOf(t, ids)
 	for _, one := range answers {

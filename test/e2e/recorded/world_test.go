@@ -35,7 +35,7 @@ const (
 	policyKind  = "ValidatingAdmissionPolicy"
 	bindingKind = "ValidatingAdmissionPolicyBinding"
 
-	patience = 2 * time.Minute
+	patience = time.Minute
 )
 
 var (

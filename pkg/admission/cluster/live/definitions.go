@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/definition"
@@ -107,8 +106,8 @@ type wholes struct {
 	known  *lru.Cache // of *definition.Definition, by *defined
 }
 
-func newWholes(client dynamic.Interface, clock clock.Clock) *wholes {
-	return &wholes{client: client, lookup: newLookup[*definition.Definition](clock), known: lru.New(maxWholes)}
+func newWholes(client dynamic.Interface) *wholes {
+	return &wholes{client: client, lookup: newLookup[*definition.Definition](), known: lru.New(maxWholes)}
 }
 
 func (w *wholes) of(d *defined) (*definition.Definition, error) {

@@ -56,7 +56,7 @@ type Cluster struct {
 // nothing: Run does.
 func New(options Options) *Cluster {
 	c := &Cluster{clock: options.Clock}
-	c.reader = newReader(options.Dynamic, options.Clock)
+	c.reader = newReader(options.Dynamic)
 	c.namespaces = newNamespaces(options.Kubernetes, options.Clock)
 	c.survey = newSurvey(options.Discovery, options.Clock)
 	c.definitions = mirror.New(source(options.Dynamic, definitionResource, definitionKind), options.Clock, newDefined, c.survey.definitionsChanged)
@@ -64,7 +64,7 @@ func New(options Options) *Cluster {
 	c.survey.definitions = c.definitions
 	c.kinds = newKinds(options.Dynamic, options.Clock, c.survey)
 	c.survey.moved = c.kinds.arrange
-	c.wholes = newWholes(options.Dynamic, options.Clock)
+	c.wholes = newWholes(options.Dynamic)
 	c.schemas = newSchemas(c.survey)
 	c.authorizer = newReviewer(options.Kubernetes.AuthorizationV1())
 	return c

@@ -6,62 +6,94 @@ package live
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/cache"
-	"k8s.io/utils/clock"
 )
 
-const (
-	// callTimeout bounds the reading of one object, as getParamDirectly in
-	// k8s.io/apiserver/pkg/admission/plugin/policy/generic does.
-	callTimeout = time.Second
-	// absentFor is how long it is remembered that there is no such object, and
-	// maxAbsent of how many.
-	absentFor = time.Second
-	maxAbsent = 4096
-)
+// callTimeout bounds the reading of one object, as getParamDirectly in
+// k8s.io/apiserver/pkg/admission/plugin/policy/generic does.
+const callTimeout = time.Second
 
-// lookup reads single objects from the API server. Those who ask for the same one at
-// the same time share the answer.
+// lookup reads single objects from the API server. Nobody is given what was read before
+// they asked, that there was nothing included: an object that has just been made judges
+// the next request. Of each object there is one reading at a time, which all who have
+// come before it began share.
 type lookup[T any] struct {
-	flights singleflight.Group
-	absent  *cache.LRUExpireCache
+	mu      sync.Mutex
+	flights map[string]*flight[T] // that are under way
+	waiting map[string]*flight[T] // that begin when that of the same object has landed
 }
 
-func newLookup[T any](clock clock.Clock) *lookup[T] {
-	return &lookup[T]{absent: cache.NewLRUExpireCacheWithClock(maxAbsent, clock)}
+// flight is one reading.
+type flight[T any] struct {
+	read   func() (T, error)
+	landed chan struct{}
+	found  T
+	err    error
+}
+
+func newLookup[T any]() *lookup[T] {
+	return &lookup[T]{flights: map[string]*flight[T]{}, waiting: map[string]*flight[T]{}}
 }
 
 // get returns what read returns, or an error that isAbsent knows when there is no such
 // object.
 func (l *lookup[T]) get(ctx context.Context, key string, read func(context.Context) (T, error)) (T, error) {
-	var none T
-	if known, found := l.absent.Get(key); found {
-		if err, ok := known.(error); ok {
-			return none, err
-		}
-	}
-	flight := l.flights.DoChan(key, func() (any, error) {
+	mine := l.board(key, func() (T, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), callTimeout)
 		defer cancel()
-		found, err := read(ctx)
-		if isAbsent(err) {
-			l.absent.Add(key, err, absentFor)
-		}
-		return found, err
+		return read(ctx)
 	})
 	select {
 	case <-ctx.Done():
+		var none T
 		return none, context.Cause(ctx)
-	case landed := <-flight:
-		found, _ := landed.Val.(T) // nothing else is read
-		return found, landed.Err
+	case <-mine.landed:
+		return mine.found, mine.err
 	}
+}
+
+// board returns a flight that had not begun before.
+func (l *lookup[T]) board(key string, read func() (T, error)) *flight[T] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if next := l.waiting[key]; next != nil {
+		return next
+	}
+	made := &flight[T]{read: read, landed: make(chan struct{})}
+	if l.flights[key] != nil {
+		l.waiting[key] = made
+		return made
+	}
+	l.flights[key] = made
+	go l.fly(key, made)
+	return made
+}
+
+// fly makes flights to an object as long as someone waits for one.
+func (l *lookup[T]) fly(key string, next *flight[T]) {
+	for next != nil {
+		next.found, next.err = next.read()
+		close(next.landed)
+		next = l.land(key)
+	}
+}
+
+// land ends a flight and returns the one that waits, or nil.
+func (l *lookup[T]) land(key string) *flight[T] {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	next := l.waiting[key]
+	delete(l.waiting, key)
+	delete(l.flights, key)
+	if next != nil {
+		l.flights[key] = next
+	}
+	return next
 }
 
 // isAbsent says that there is no such object. That nobody serves the resource is

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,44 +15,70 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 )
 
-// TestLookupRemembers: that there is no object is remembered for a second, and an error
-// is not.
-func TestLookupRemembers(t *testing.T) {
-	clock := clocktesting.NewFakeClock(time.Now())
-	l := newLookup[string](clock)
+// TestLookupIsFresh: each is given what was read after they asked, and those who ask
+// while something is read share the next reading.
+func TestLookupIsFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLookup[int]()
+		readings, hold := 0, make(chan struct{})
+		read := func(context.Context) (int, error) {
+			readings++
+			mine := readings
+			<-hold
+			return mine, nil
+		}
+		answers := make(chan int, 5)
+		ask := func() {
+			got, err := l.get(t.Context(), "key", read)
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- got
+		}
+		go ask()
+		synctest.Wait()
+		for range 4 {
+			go ask()
+		}
+		synctest.Wait()
+		hold <- struct{}{}
+		if got := <-answers; got != 1 {
+			t.Errorf("the first who asked got reading %d", got)
+		}
+		hold <- struct{}{}
+		for range 4 {
+			if got := <-answers; got != 2 {
+				t.Errorf("who asked meanwhile got reading %d, want the second", got)
+			}
+		}
+		synctest.Wait()
+		if readings != 2 || len(l.flights)+len(l.waiting) != 0 {
+			t.Errorf("%d readings, %d under way, %d waiting; want 2, 0, 0", readings, len(l.flights), len(l.waiting))
+		}
+	})
+}
+
+// TestLookupEnds: an answer is as it was read, absence and errors included, each time
+// anew, and nobody waits longer than they can.
+func TestLookupEnds(t *testing.T) {
+	l := newLookup[string]()
 	resource := schema.GroupResource{Resource: "configmaps"}
-	asked := 0
 	ask := func(found string, err error) (string, error) {
-		return l.get(t.Context(), "key", func(context.Context) (string, error) {
-			asked++
-			return found, err
-		})
+		return l.get(t.Context(), "key", func(context.Context) (string, error) { return found, err })
 	}
 	broken := errors.New("broken")
 	if _, err := ask("", broken); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
-	for range 3 {
-		if _, err := ask("", apierrors.NewNotFound(resource, "a")); !isAbsent(err) {
-			t.Errorf("got %v, want that it is absent", err)
-		}
-	}
-	if asked != 2 {
-		t.Errorf("asked %d times, want 2", asked)
-	}
-	clock.Step(absentFor + time.Millisecond)
-	if got, err := ask("there", nil); got != "there" || err != nil {
-		t.Errorf("got %q, %v", got, err)
+	if _, err := ask("", apierrors.NewNotFound(resource, "a")); !isAbsent(err) {
+		t.Errorf("got %v, want that it is absent", err)
 	}
 	// That nobody serves the resource is not that there is no object.
-	unserved := apierrors.NewGenericServerResponse(404, "GET", resource, "a", "", 0, true)
-	for range 2 {
-		if _, err := ask("", unserved); isAbsent(err) || err == nil {
-			t.Errorf("got %v, want that it is not served", err)
-		}
+	if _, err := ask("", apierrors.NewGenericServerResponse(404, "GET", resource, "a", "", 0, true)); isAbsent(err) || err == nil {
+		t.Errorf("got %v, want that it is not served", err)
 	}
-	if asked != 5 {
-		t.Errorf("asked %d times, want 5", asked)
+	if got, err := ask("there", nil); got != "there" || err != nil {
+		t.Errorf("got %q, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -47,7 +47,7 @@ func newNamespaces(client kubernetes.Interface, clock clock.Clock) *namespaces {
 		clock:  clock,
 		client: client,
 		mirror: mirror.New(source, clock, readNamespace, func() {}),
-		lookup: newLookup[*corev1.Namespace](clock),
+		lookup: newLookup[*corev1.Namespace](),
 	}
 }
 

@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/mirror"
 )
@@ -39,8 +38,8 @@ type reader struct {
 	lookup *lookup[*unstructured.Unstructured]
 }
 
-func newReader(client dynamic.Interface, clock clock.Clock) *reader {
-	return &reader{client: client, lookup: newLookup[*unstructured.Unstructured](clock)}
+func newReader(client dynamic.Interface) *reader {
+	return &reader{client: client, lookup: newLookup[*unstructured.Unstructured]()}
 }
 
 // where is a kind, and the resource by which it is served.

@@ -1,0 +1,334 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registration
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	dynamicfake "k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+func validating() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
+}
+
+func mutating() schema.GroupVersionResource {
+	return validating().GroupVersion().WithResource("mutatingwebhookconfigurations")
+}
+
+// cluster is a fake that refuses patches of what has changed, as the real one does.
+type cluster struct {
+	*dynamicfake.FakeDynamicClient
+	patches atomic.Int64
+	// refuse is the answer to a patch, unless it is nil.
+	refuse atomic.Pointer[error]
+}
+
+func newCluster(objects ...runtime.Object) *cluster {
+	c := &cluster{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
+		validating(): "ValidatingWebhookConfigurationList", mutating(): "MutatingWebhookConfigurationList",
+	}, objects...)}
+	var writing sync.Mutex
+	c.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		writing.Lock()
+		defer writing.Unlock()
+		if refusal := c.refuse.Load(); refusal != nil {
+			return true, nil, *refusal
+		}
+		patch, ok := action.(clienttesting.PatchAction)
+		if !ok {
+			return true, nil, errors.New("no patch")
+		}
+		stored, err := c.Tracker().Get(patch.GetResource(), "", patch.GetName())
+		if err != nil {
+			return true, nil, err
+		}
+		before := stored.(*unstructured.Unstructured).GetResourceVersion() //nolint:errcheck,forcetypeassert // the tracker of a dynamic client holds nothing else
+		if !strings.Contains(string(patch.GetPatch()), `{"op":"add","path":"/metadata/resourceVersion","value":"`+before+`"}`) {
+			return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
+		}
+		_, object, err := clienttesting.ObjectReaction(c.Tracker())(action)
+		if err != nil {
+			return true, nil, err
+		}
+		changed := object.(*unstructured.Unstructured).DeepCopy() //nolint:errcheck,forcetypeassert // as above
+		revision, err := strconv.Atoi(before)
+		if err != nil {
+			return true, nil, err
+		}
+		changed.SetResourceVersion(strconv.Itoa(revision + 1))
+		c.patches.Add(1)
+		return true, changed, c.Tracker().Update(patch.GetResource(), changed, "")
+	})
+	return c
+}
+
+// write stores object in place of what is there.
+func (c *cluster) write(t *testing.T, gvr schema.GroupVersionResource, object *unstructured.Unstructured) {
+	t.Helper()
+	stored, err := c.Resource(gvr).Get(t.Context(), object.GetName(), metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision, err := strconv.Atoi(stored.GetResourceVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	object.SetResourceVersion(strconv.Itoa(revision + 1))
+	if _, err := c.Resource(gvr).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *cluster) get(t *testing.T, gvr schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	t.Helper()
+	object, err := c.Resource(gvr).Get(t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return object
+}
+
+// run runs what a replica runs, until the test ends.
+func run(t *testing.T, objects dynamic.Interface, clock *clocktesting.FakeClock) *BreakGlass {
+	t.Helper()
+	g := NewBreakGlass(Options{Objects: objects, Names: []string{"portcullis", "portcullis-direct"}, Clock: clock})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		running.Wait()
+	})
+	return g
+}
+
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) { return condition(), nil }); err != nil {
+		t.Fatalf("waited in vain until %s: %v", what, err)
+	}
+}
+
+func isOpen(g *BreakGlass) bool {
+	_, open := g.Open()
+	return open
+}
+
+// broken is a configuration whose glass is broken for an hour, as a patch of an
+// administrator leaves it.
+func broken(kind, name string) *unstructured.Unstructured {
+	return configuration(kind, name, now(), map[string]string{UntilAnnotation: stamp(now().Add(time.Hour)), ReasonAnnotation: "INC-1"})
+}
+
+// restored fails the test unless the configuration is put back, with last in its
+// annotation.
+func restored(t *testing.T, c *cluster, gvr schema.GroupVersionResource, name, last string) {
+	t.Helper()
+	eventually(t, gvr.Resource+" "+name+" is put back", func() bool { return !lax(c.get(t, gvr, name)) })
+	object := c.get(t, gvr, name)
+	got := object.GetAnnotations()
+	if _, ok := got[UntilAnnotation]; ok {
+		t.Errorf("the annotations are %v, want none of when", got)
+	}
+	if _, ok := got[ReasonAnnotation]; ok {
+		t.Errorf("the annotations are %v, want none of why", got)
+	}
+	if !strings.Contains(got[LastAnnotation], last) {
+		t.Errorf("the last is %q, want %q", got[LastAnnotation], last)
+	}
+	webhooks, _, err := unstructured.NestedSlice(object.Object, "webhooks")
+	if err != nil || len(webhooks) != 2 {
+		t.Errorf("got webhooks %v, error %v, want the two", webhooks, err)
+	}
+}
+
+// TestWindow: two replicas open at once, and close at the end; one of them puts the
+// configuration back.
+func TestWindow(t *testing.T) {
+	for _, tc := range []struct {
+		gvr        schema.GroupVersionResource
+		kind, name string
+	}{
+		{validating(), "ValidatingWebhookConfiguration", "portcullis"},
+		{mutating(), "MutatingWebhookConfiguration", "portcullis"},
+		{validating(), "ValidatingWebhookConfiguration", "portcullis-direct"},
+	} {
+		t.Run(tc.gvr.Resource+"/"+tc.name, func(t *testing.T) {
+			c := newCluster(broken(tc.kind, tc.name), configuration(tc.kind, "another", now(), map[string]string{UntilAnnotation: "never"}))
+			clock := clocktesting.NewFakeClock(now())
+			replicas := []*BreakGlass{run(t, c, clock), run(t, c, clock)}
+			for _, g := range replicas {
+				eventually(t, "it is open", func() bool { return isOpen(g) })
+				if window, _ := g.Open(); window != (Window{Until: now().Add(time.Hour), Reason: "INC-1"}) {
+					t.Errorf("got %s", shown(&window))
+				}
+			}
+			clock.SetTime(now().Add(time.Hour - time.Nanosecond))
+			for _, g := range replicas {
+				if !isOpen(g) {
+					t.Error("closed before its end")
+				}
+			}
+			clock.SetTime(now().Add(time.Hour))
+			for _, g := range replicas {
+				if isOpen(g) {
+					t.Error("open after its end")
+				}
+			}
+			restored(t, c, tc.gvr, tc.name, "2026-03-01T13:00:00Z ended: it was until 2026-03-01T13:00:00Z: INC-1")
+			if got := c.patches.Load(); got != 1 {
+				t.Errorf("got %d patches, want 1", got)
+			}
+			if got := c.get(t, tc.gvr, "another"); got.GetResourceVersion() != "1" {
+				t.Errorf("another configuration was written")
+			}
+		})
+	}
+}
+
+// TestLongerWindow: who needs longer says it again, and the latest end counts.
+func TestLongerWindow(t *testing.T) {
+	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"), broken("MutatingWebhookConfiguration", "portcullis"))
+	clock := clocktesting.NewFakeClock(now())
+	g := run(t, c, clock)
+	eventually(t, "it is open", func() bool { return isOpen(g) })
+	later := now().Add(50 * time.Minute)
+	clock.SetTime(later)
+	c.write(t, validating(), configuration("ValidatingWebhookConfiguration", "portcullis", later, map[string]string{UntilAnnotation: stamp(later.Add(MaxWindow)), ReasonAnnotation: "INC-2"}))
+	eventually(t, "the second window is open", func() bool {
+		window, _ := g.Open()
+		return window.Reason == "INC-2"
+	})
+	clock.SetTime(now().Add(time.Hour))
+	restored(t, c, mutating(), "portcullis", "INC-1")
+	if !isOpen(g) {
+		t.Error("the second window ended with the first")
+	}
+}
+
+// TestRefusedWindow: what is too long or cannot be read opens nothing, and does not
+// stay.
+func TestRefusedWindow(t *testing.T) {
+	for until, why := range map[string]string{
+		stamp(now().Add(24 * time.Hour)): "refused: " + UntilAnnotation + " 2026-03-02T12:00:00Z is more than 4h0m0s after it was written",
+		"tomorrow":                       "refused: " + UntilAnnotation + ` "tomorrow" is no time as in RFC 3339`,
+	} {
+		c := newCluster(configuration("ValidatingWebhookConfiguration", "portcullis", now(), map[string]string{UntilAnnotation: until}))
+		g := run(t, c, clocktesting.NewFakeClock(now()))
+		restored(t, c, validating(), "portcullis", why)
+		if isOpen(g) {
+			t.Errorf("%s is open", until)
+		}
+	}
+}
+
+// TestEarlyEnd: without the annotations requests are judged again, and nothing is let
+// through when no server answers.
+func TestEarlyEnd(t *testing.T) {
+	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
+	clock := clocktesting.NewFakeClock(now())
+	g := run(t, c, clock)
+	eventually(t, "it is open", func() bool { return isOpen(g) })
+	refusal := errors.New("connection refused")
+	c.refuse.Store(&refusal)
+	c.write(t, validating(), configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil))
+	eventually(t, "it is closed", func() bool { return !isOpen(g) })
+	eventually(t, "all wait", clock.HasWaiters)
+	c.refuse.Store(nil)
+	eventually(t, "it was tried again", func() bool {
+		clock.Step(firstRetry)
+		return c.patches.Load() > 0
+	})
+	restored(t, c, validating(), "portcullis", "ended: the annotations were removed: INC-1")
+}
+
+// TestNoWindowIsLeftAlone: a failurePolicy that nobody wrote for an emergency stays.
+func TestNoWindowIsLeftAlone(t *testing.T) {
+	c := newCluster(configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil), broken("MutatingWebhookConfiguration", "portcullis"))
+	clock := clocktesting.NewFakeClock(now())
+	g := run(t, c, clock)
+	eventually(t, "it is open", func() bool { return isOpen(g) })
+	clock.SetTime(now().Add(time.Hour))
+	restored(t, c, mutating(), "portcullis", "INC-1")
+	if got := c.get(t, validating(), "portcullis"); got.GetResourceVersion() != "1" {
+		t.Errorf("it was written: %v", got)
+	}
+}
+
+// TestDeletedConfiguration opens nothing.
+func TestDeletedConfiguration(t *testing.T) {
+	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
+	g := run(t, c, clocktesting.NewFakeClock(now()))
+	eventually(t, "it is open", func() bool { return isOpen(g) })
+	if err := c.Resource(validating()).Delete(t.Context(), "portcullis", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "it is closed", func() bool { return !isOpen(g) })
+}
+
+// TestUnreadableCluster: what cannot be read opens nothing, and a replica that has lost
+// sight of the cluster closes at the end that it knows.
+func TestUnreadableCluster(t *testing.T) {
+	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
+	unreadable := func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	}
+	clock := clocktesting.NewFakeClock(now())
+	sighted := run(t, c, clock)
+	eventually(t, "it is open", func() bool { return isOpen(sighted) })
+
+	blind := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
+	asked := make(chan struct{}, 100)
+	blind.PrependReactor("list", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		asked <- struct{}{}
+		return unreadable(action)
+	})
+	never := run(t, blind, clock)
+	<-asked
+	if isOpen(never) {
+		t.Error("what cannot be read is open")
+	}
+
+	refusal := errors.New("connection refused")
+	c.refuse.Store(&refusal)
+	clock.SetTime(now().Add(time.Hour))
+	if isOpen(sighted) {
+		t.Error("open after its end")
+	}
+	c.refuse.Store(nil)
+	eventually(t, "it was tried again", func() bool {
+		clock.Step(firstRetry)
+		return c.patches.Load() > 0
+	})
+	restored(t, c, validating(), "portcullis", "INC-1")
+}
+
+// TestClockSetBack: a window does not become longer by that.
+func TestClockSetBack(t *testing.T) {
+	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
+	clock := clocktesting.NewFakeClock(now())
+	g := run(t, c, clock)
+	eventually(t, "it is open", func() bool { return isOpen(g) })
+	clock.SetTime(now().Add(-24 * time.Hour))
+	if isOpen(g) {
+		t.Error("open a day before it was written")
+	}
+}

@@ -1,0 +1,76 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package faults_test
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/portcullis-dev/portcullis/test/cluster"
+)
+
+// TestRollingRestart replaces all replicas, one after the other, under load, as the
+// Deployment does: maxSurge 1, maxUnavailable 0. No write is lost, and none is
+// admitted unjudged.
+func TestRollingRestart(t *testing.T) {
+	s := newScene(t, "rolling-restart")
+	const policies = 20
+	s.storeDenials(policies)
+	generation := s.generation()
+
+	load := s.startLoad(policies, quickOr(50, 100))
+	restarts := 0
+	for wanted := quickOr(300, 10_000); restarts == 0 || load.count() < wanted; {
+		for _, old := range s.live() {
+			s.replace(old)
+			restarts++
+		}
+	}
+	result := load.end()
+	t.Logf("replicas replaced  %d", restarts)
+	t.Logf("load               %s", result)
+	if result.failed+result.bypassed != 0 {
+		t.Error("a rolling restart has lost writes, or let bad ones pass")
+	}
+	if now := s.generation(); now != generation {
+		t.Errorf("the APIService has generation %d, and had %d before: no replica may write its spec", now, generation)
+	}
+}
+
+// replace starts a replica, and stops the old one when the new one is ready.
+func (s *scene) replace(old *cluster.Replica) {
+	s.Helper()
+	next, err := s.NewReplica()
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := next.Start(s.Context()); err != nil {
+		s.Fatal(err)
+	}
+	s.waitBalanced(s.live()...)
+	if err := old.Stop(); err != nil {
+		s.Fatal(err)
+	}
+	s.Balancer.Remove(old.Address)
+}
+
+// generation counts the changes of what the APIService is to be.
+func (s *scene) generation() int64 {
+	s.Helper()
+	client, err := dynamic.NewForConfig(s.Config)
+	if err != nil {
+		s.Fatal(err)
+	}
+	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
+	found, err := services.Get(s.Context(), cluster.APIService, metav1.GetOptions{})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return found.GetGeneration()
+}
