@@ -24,7 +24,7 @@ const patience = 3 * time.Minute
 
 // TestRun brings a cluster up, kills a replica, and ends as with Ctrl-C.
 func TestRun(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), ".portcullis-cluster")
+	dir := relative(t, filepath.Join(t.TempDir(), ".portcullis-cluster"))
 	ctx, interrupt := context.WithCancel(t.Context())
 	out := &output{}
 	ended := make(chan error, 1)
@@ -91,11 +91,28 @@ func TestRunEndsHalfWay(t *testing.T) {
 	}
 }
 
+// relative is dir as users give it.
+func relative(t *testing.T, dir string) string {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if dir, err = filepath.Rel(here, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // processes are those that use the directory: the replicas by their identity, others
 // by their program.
 func processes(t *testing.T, dir string) map[string]int {
 	t.Helper()
-	listed, err := exec.CommandContext(t.Context(), "pgrep", "-a", "-f", dir+"/data").Output()
+	data, err := filepath.Abs(filepath.Join(dir, dataDir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed, err := exec.CommandContext(t.Context(), "pgrep", "-a", "-f", data).Output()
 	if err != nil && len(listed) > 0 {
 		t.Fatal(err)
 	}

@@ -87,6 +87,9 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 }
 
 func (c *Cluster) start(ctx context.Context) (err error) {
+	if c.options.ControlPlane.Dir, err = filepath.Abs(c.options.ControlPlane.Dir); err != nil {
+		return err
+	}
 	if c.ControlPlane, err = controlplane.Start(ctx, c.options.ControlPlane); err != nil {
 		return err
 	}

@@ -32,6 +32,9 @@ const (
 	callTimeout = 3 * time.Second
 	// joinDelay is how long others have to hear of a new replica before it judges.
 	joinDelay = 500 * time.Millisecond
+	// joinPatience is how long a new replica waits until all is known to be in force
+	// that was stored by then. Without etcd that would never be known.
+	joinPatience = 10 * time.Second
 	// attempts bounds how often a Lease is written that others write too.
 	attempts = 3
 )
@@ -232,7 +235,7 @@ func (p *publisher) ready() error {
 	if now.Before(known) {
 		return errors.New("other servers may not have heard of this one")
 	}
-	if p.age != nil {
+	if p.age != nil && now.Sub(*joined) < joinPatience {
 		if age, ok := p.age(now); !ok || now.Add(-age).Before(known) {
 			return errors.New("the last writes may not be in force")
 		}

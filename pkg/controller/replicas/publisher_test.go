@@ -270,9 +270,14 @@ func TestReady(t *testing.T) {
 	want("the last writes may not be in force")
 	known, age = true, time.Millisecond
 	want("the last writes may not be in force")
+	p.passed.Store(false)
 	age = 0
 	want("")
+	p.passed.Store(false)
 	known = false
+	want("the last writes may not be in force")
+	p.clock.Step(joinPatience)
+	want("")
 	p.conn.sever(errors.New("connection refused"))
 	p.force.set(policiesAt(6))
 	want("")

@@ -116,12 +116,14 @@ func TestSecretParams(t *testing.T) {
 	const namespace, strict, lenient = "keys", "keys.strict.example.com", "keys.lenient.example.com"
 	newNamespace(t, namespace, nil)
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "key"}, StringData: map[string]string{"forbidden": "12345"}}
+	const encoded = "MTIzNDU=" // as policies see what a Secret holds
 	if _, err := admin.kube.CoreV1().Secrets(namespace).Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	const failed = "failed expression: params.data.forbidden != '" + encoded + "' || object.metadata.name != '12345'"
 	spec := func(failurePolicy string) string {
 		return `{failurePolicy: ` + failurePolicy + `, paramKind: {apiVersion: v1, kind: Secret}, matchConstraints: ` + onJudged + `,
-		  validations: [{expression: "object.metadata.name != string(params.data.forbidden)"}]}`
+		  validations: [{expression: "` + strings.TrimPrefix(failed, "failed expression: ") + `"}]}`
 	}
 	const byName = `{paramRef: {name: key, parameterNotFoundAction: Deny}}`
 	enforce(t, lenient, spec("Ignore"), byName)
@@ -137,7 +139,6 @@ func TestSecretParams(t *testing.T) {
 
 	letRead(t, "keys-params", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}})
 	eventually(t, "Secrets to be read", func(ctx context.Context) error { return want(try(ctx, admin, namespace, "any"), "") })
-	const failed = "failed expression: object.metadata.name != string(params.data.forbidden)"
 	if err := want(try(t.Context(), admin, namespace, "12345"), denial(lenient, failed)+" (and 1 more: see causes)"); err != nil {
 		t.Error(err)
 	}

@@ -31,13 +31,15 @@ import (
 // recording is what a real kube-apiserver did with policies of its own: that it
 // admitted or denied a request, or refused a policy, or what it found in one.
 type recording struct {
-	Name     string                        `json:"name"`
-	Features []string                      `json:"features"`
-	Source   string                        `json:"source"`
-	Policies []unstructured.Unstructured   `json:"policies"`
-	Cluster  []unstructured.Unstructured   `json:"cluster"`
-	Request  *admissionv1.AdmissionRequest `json:"request"`
-	Want     want                          `json:"want"`
+	Name     string                      `json:"name"`
+	Features []string                    `json:"features"`
+	Source   string                      `json:"source"`
+	Policies []unstructured.Unstructured `json:"policies"`
+	// PolicyUser writes the policies: a name, or a user. Most are written by the administrator.
+	PolicyUser json.RawMessage               `json:"policyUser"`
+	Cluster    []unstructured.Unstructured   `json:"cluster"`
+	Request    *admissionv1.AdmissionRequest `json:"request"`
+	Want       want                          `json:"want"`
 }
 
 type want struct {
@@ -128,14 +130,6 @@ func (r *recording) object() (*unstructured.Unstructured, error) {
 	return sendable(r.Request.Object.Raw)
 }
 
-// oldObject is what exists before, or nil.
-func (r *recording) oldObject() (*unstructured.Unstructured, error) {
-	if len(r.Request.OldObject.Raw) == 0 || string(r.Request.OldObject.Raw) == "null" {
-		return nil, nil //nolint:nilnil // most requests are about nothing that exists
-	}
-	return sendable(r.Request.OldObject.Raw)
-}
-
 func sendable(raw []byte) (*unstructured.Unstructured, error) {
 	object := &unstructured.Unstructured{}
 	if err := object.UnmarshalJSON(raw); err != nil {
@@ -143,6 +137,9 @@ func sendable(raw []byte) (*unstructured.Unstructured, error) {
 	}
 	for _, field := range strings.Fields("uid creationTimestamp generation resourceVersion managedFields") {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	for _, field := range []string{"clusterIP", "clusterIPs"} { // of a Service; they may be taken
+		unstructured.RemoveNestedField(object.Object, "spec", field)
 	}
 	return object, nil
 }

@@ -13,15 +13,19 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
@@ -38,33 +42,19 @@ func (a *answer) allowed() bool { return a.code >= 200 && a.code <= 299 }
 
 // send makes the recorded request for real, as the recorded user.
 func (w *world) send(ctx context.Context, one *recording, dryRun bool) (*answer, error) {
-	object, err := one.object()
+	call, err := w.callOf(ctx, one)
 	if err != nil {
 		return nil, err
 	}
-	method := http.MethodPost
-	if one.Request.Operation == admissionv1.Update {
-		method = http.MethodPut
-		if err := w.continueFrom(ctx, one, object); err != nil {
-			return nil, err
-		}
-	} else if one.Request.Operation != admissionv1.Create {
-		return nil, fmt.Errorf("nobody knows how to send %s", one.Request.Operation)
-	}
-	body, err := object.MarshalJSON()
-	if err != nil {
-		return nil, err
-	}
-	url := w.Host + pathOf(one.Request) + "?fieldManager=recorded"
 	if dryRun {
-		url += "&dryRun=" + metav1.DryRunAll
+		call.query.Set("dryRun", metav1.DryRunAll)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, call.method, w.Host+pathOf(one.Request)+"?"+call.query.Encode(), bytes.NewReader(call.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Content-Type", "application/json")
-	client, err := w.as(one.Request.UserInfo)
+	client, err := rest.HTTPClientFor(w.as(one.Request.UserInfo))
 	if err != nil {
 		return nil, err
 	}
@@ -76,51 +66,91 @@ func (w *world) send(ctx context.Context, one *recording, dryRun bool) (*answer,
 	return readAnswer(response)
 }
 
-// as is a client that acts as the user of a request. The administrator impersonates
-// them all: a certificate would show in the user's extra.
-func (w *world) as(user authenticationv1.UserInfo) (*http.Client, error) {
-	config := rest.CopyConfig(w.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user.Username, Groups: user.Groups, UID: user.UID}
-	for key, values := range user.Extra {
-		if config.Impersonate.Extra == nil {
-			config.Impersonate.Extra = map[string][]string{}
+// call is a request without its path.
+type call struct {
+	method string
+	query  url.Values
+	body   []byte
+}
+
+func (w *world) callOf(ctx context.Context, one *recording) (*call, error) {
+	made := &call{query: url.Values{"fieldManager": {"recorded"}}}
+	switch one.Request.Operation {
+	case admissionv1.Delete:
+		return &call{method: http.MethodDelete, query: url.Values{}}, nil
+	case admissionv1.Connect:
+		return connection(one)
+	case admissionv1.Update:
+		made.method = http.MethodPut
+	case admissionv1.Create:
+		made.method = http.MethodPost
+	}
+	object, err := one.object()
+	if err != nil {
+		return nil, err
+	}
+	if one.Request.Operation == admissionv1.Update {
+		stored, err := w.at(one).Get(ctx, one.Request.Name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
 		}
+		object.SetResourceVersion(stored.GetResourceVersion())
+	}
+	made.body, err = object.MarshalJSON()
+	return made, err
+}
+
+// connection is one to a Pod: its options are in the query.
+func connection(one *recording) (*call, error) {
+	options := &corev1.PodExecOptions{}
+	if err := json.Unmarshal(one.Request.Object.Raw, options); err != nil {
+		return nil, err
+	}
+	query, err := scheme.ParameterCodec.EncodeParameters(options, corev1.SchemeGroupVersion)
+	return &call{method: http.MethodPost, query: query}, err
+}
+
+// as is the access of one who acts as a user. The administrator impersonates them all:
+// a certificate would show in the user's extra.
+func (w *world) as(user authenticationv1.UserInfo) *rest.Config {
+	config := rest.CopyConfig(w.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: user.Username, Groups: user.Groups, UID: user.UID, Extra: map[string][]string{}}
+	for key, values := range user.Extra {
 		config.Impersonate.Extra[key] = slices.Clone([]string(values))
 	}
-	return rest.HTTPClientFor(config)
+	return config
 }
 
-// continueFrom makes an update one of what is stored.
-func (w *world) continueFrom(ctx context.Context, one *recording, object *unstructured.Unstructured) error {
-	resource := one.Request.RequestResource
-	stored, err := w.objects.Resource(gvr(*resource)).Namespace(one.Request.Namespace).Get(ctx, one.Request.Name, metav1.GetOptions{})
-	if err != nil {
-		return err
+// at is where the object of a request is stored.
+func (w *world) at(one *recording) dynamic.ResourceInterface {
+	resource := w.objects.Resource(requested(one.Request))
+	if one.Request.Namespace == "" || one.Request.RequestResource.Resource == "namespaces" {
+		return resource
 	}
-	object.SetResourceVersion(stored.GetResourceVersion())
-	return nil
+	return resource.Namespace(one.Request.Namespace)
 }
 
-// pathOf is where a request was made, before kube-apiserver converted its object.
+// requested is the resource that a user asked for, before kube-apiserver converted the object.
+func requested(request *admissionv1.AdmissionRequest) schema.GroupVersionResource {
+	resource := request.RequestResource
+	return schema.GroupVersionResource{Group: resource.Group, Version: resource.Version, Resource: resource.Resource}
+}
+
 func pathOf(request *admissionv1.AdmissionRequest) string {
-	resource := gvr(*request.RequestResource)
+	resource := requested(request)
 	root := "/apis/" + resource.Group
 	if resource.Group == "" {
 		root = "/api"
 	}
 	parts := []string{root, resource.Version}
-	if request.Namespace != "" {
+	if request.Namespace != "" && resource.Resource != "namespaces" {
 		parts = append(parts, "namespaces", request.Namespace)
 	}
 	parts = append(parts, resource.Resource)
-	if request.Operation != admissionv1.Create {
-		parts = append(parts, request.Name)
+	if request.Operation != admissionv1.Create || request.RequestSubResource != "" {
+		parts = append(parts, request.Name, request.RequestSubResource)
 	}
-	return path.Join(append(parts, request.RequestSubResource)...)
-}
-
-func gvr(resource metav1.GroupVersionResource) schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: resource.Group, Version: resource.Version, Resource: resource.Resource}
+	return path.Join(parts...)
 }
 
 func readAnswer(response *http.Response) (*answer, error) {
@@ -139,4 +169,14 @@ func readAnswer(response *http.Response) (*answer, error) {
 		got.warnings = append(got.warnings, warning.Text)
 	}
 	return got, errors.Join(errs...)
+}
+
+// existing is what must be there before the request is made, where it changes an
+// object. That of which it asks for a part is in the recorded cluster.
+func (r *recording) existing() (*unstructured.Unstructured, error) {
+	old := r.Request.OldObject.Raw
+	if len(old) == 0 || string(old) == "null" || r.Request.RequestSubResource != "" {
+		return nil, nil //nolint:nilnil // most requests are about nothing that exists
+	}
+	return sendable(old)
 }

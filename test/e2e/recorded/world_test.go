@@ -7,12 +7,15 @@ package recorded
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,25 +94,48 @@ func (w *world) furnish(t *testing.T, recordings []*recording) {
 			continue // recordings share definitions and roles
 		}
 		made[key] = true
-		if _, err := w.create(t.Context(), object.DeepCopy()); err != nil {
+		if _, err := w.create(t.Context(), adopted(object)); err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
-		if object.GetKind() == "CustomResourceDefinition" {
+		switch object.GetKind() {
+		case "CustomResourceDefinition":
 			w.waitEstablished(t, object.GetName())
+		case "Namespace": // Pods need it, and no controller makes it
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+			if _, err := w.client.CoreV1().ServiceAccounts(object.GetName()).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	for _, one := range recordings {
 		if one.Request == nil {
 			continue
 		}
-		old, err := one.oldObject()
+		old, err := one.existing()
 		if err == nil && old != nil {
 			_, err = w.create(t.Context(), old)
 		}
 		if err != nil {
-			t.Fatalf("%s: the object that is changed: %v", one.Name, err)
+			t.Errorf("%s: the object that is changed: %v", one.Name, err)
 		}
 	}
+}
+
+// adopted is an object in which our API group stands for the policies of Kubernetes,
+// as in the roles of their authors.
+func adopted(object unstructured.Unstructured) *unstructured.Unstructured {
+	if object.GetKind() != "ClusterRole" {
+		return object.DeepCopy()
+	}
+	role := &unstructured.Unstructured{}
+	raw, err := object.MarshalJSON()
+	if err == nil {
+		err = role.UnmarshalJSON([]byte(ours.Replace(string(raw))))
+	}
+	if err != nil {
+		panic(err) // it has been decoded before
+	}
+	return role
 }
 
 func (w *world) create(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -175,7 +201,7 @@ func (w *world) legislate(t *testing.T, recordings []*recording) {
 	for _, kind := range []string{bindingKind, policyKind} { // then a policy that is ready is bound
 		for _, one := range recordings {
 			for _, policy := range one.policies(kind) {
-				if _, err := w.store(t.Context(), policy); err != nil {
+				if _, err := store(t.Context(), w.objects, policy); err != nil {
 					t.Errorf("%s: %v", one.Name, err)
 				}
 			}
@@ -197,10 +223,24 @@ func (w *world) legislate(t *testing.T, recordings []*recording) {
 }
 
 // store writes a policy or binding of Kubernetes as one of ours.
-func (w *world) store(ctx context.Context, policy unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func store(ctx context.Context, client dynamic.Interface, policy unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	ours := policy.DeepCopy()
 	ours.SetAPIVersion(ourVersion.String())
-	return w.objects.Resource(resourceOf[policy.GetKind()]).Create(ctx, ours, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+	return client.Resource(resourceOf[policy.GetKind()]).Create(ctx, ours, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
+}
+
+// author is the client of one who writes the policies of a recording.
+func (w *world) author(one *recording) (dynamic.Interface, error) {
+	if len(one.PolicyUser) == 0 {
+		return w.objects, nil
+	}
+	var user authenticationv1.UserInfo
+	if err := json.Unmarshal(one.PolicyUser, &user); err != nil {
+		if err := json.Unmarshal(one.PolicyUser, &user.Username); err != nil {
+			return nil, err
+		}
+	}
+	return dynamic.NewForConfig(w.as(user))
 }
 
 func ready(policy *unstructured.Unstructured) error {
