@@ -31,9 +31,8 @@ const DefaultNamespace = "portcullis-system"
 // namespaceFile tells a Pod its namespace; rest.InClusterConfig reads its neighbours.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// The clients of a server share what it may ask of kube-apiserver: watches, leases,
-// and the questions that policies ask. The limits are those of delegated
-// authentication in k8s.io/apiserver/pkg/server/options.
+// What each client of kube-apiserver may ask a second. The limits are those of
+// delegated authentication in k8s.io/apiserver/pkg/server/options.
 const (
 	clientQPS   = 200
 	clientBurst = 400
@@ -84,9 +83,9 @@ type Environment struct {
 	kept []keeper
 }
 
-// Start opens the port and waits until kube-apiserver answers, as it may come up
-// after the server, and has given the certificates. What no waiting mends is an error: a cluster that does not say
-// which proxies to believe, or that does not let the server read it.
+// Start opens the port, waits until kube-apiserver answers, which may come up after the
+// server, and brings the certificates. What no waiting mends is an error: a cluster that
+// does not say which proxies to believe, or that does not let the server read it.
 func Start(ctx context.Context, o Options) (env *Environment, err error) {
 	env = &Environment{}
 	if env.Client, err = clientConfig(o.Kubeconfig); err != nil {

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/controller/certificates"
@@ -69,7 +68,7 @@ func (e *Environment) useCertificates(ctx context.Context, o Options, client kub
 }
 
 func (e *Environment) makeServing(ctx context.Context, client kubernetes.Interface) error {
-	objects, err := dynamic.NewForConfig(rest.CopyConfig(e.Client))
+	objects, err := dynamic.NewForConfig(e.Client)
 	if err != nil {
 		return fmt.Errorf("client of kube-apiserver: %w", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/drain"
 )
 
 // authorizationTTL is how long an answer of kube-apiserver to what a caller may do
@@ -38,6 +39,8 @@ type AggregatedOptions struct {
 	Kubeconfig string
 	// Client reaches the same kube-apiserver.
 	Client *rest.Config
+	// Namespace is that of the Leases of the replicas.
+	Namespace string
 	// Identity tells this replica from the others.
 	Identity string
 	// Etcd says where the etcd servers are and how to reach them.
@@ -60,24 +63,25 @@ func NewAggregatedConfig(opts AggregatedOptions) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	config.Replica = &Replica{Client: opts.Client, Namespace: opts.Namespace, Identity: opts.Identity}
 	generic := config.Generic
 	generic.APIServerID = serverID + "-" + opts.Identity
 	generic.ExternalAddress = opts.Listener.Addr().String()
 	generic.ShutdownDelayDuration = opts.ShutdownDelay
 	generic.ShutdownSendRetryAfter = true
 	generic.ShutdownWatchTerminationGracePeriod = watchGracePeriod
-	if err := secure(generic, opts.Listener, opts.ServingCert); err != nil {
+	config.drained = drain.New(opts.Listener, generic.ShutdownInitiatedNotify())
+	if err := secure(generic, config.drained, opts.ServingCert); err != nil {
 		return nil, err
 	}
-	generic.SecureServing.DisableHTTP2 = true
 	if err := opts.delegate(generic); err != nil {
 		return nil, err
 	}
+	config.Extra.Ready = append(config.Extra.Ready, frontProxyKnown(generic.Authentication.RequestHeaderConfig.CAContentProvider))
 	storeIn(config, opts.Etcd, opts.EtcdPrefix)
 	if err := opts.prioritize(config); err != nil {
 		return nil, err
 	}
-	leaveConnections(generic)
 	return config, nil
 }
 
@@ -89,8 +93,8 @@ func (o AggregatedOptions) validate() error {
 		return errors.New("aggregated server: no serving certificate")
 	case o.Client == nil:
 		return errors.New("aggregated server: no way to kube-apiserver")
-	case o.Identity == "":
-		return errors.New("aggregated server: no identity")
+	case o.Namespace == "" || o.Identity == "":
+		return errors.New("aggregated server: no namespace for its Lease, or no identity")
 	case len(o.Etcd.ServerList) == 0:
 		return errors.New("aggregated server: no etcd servers")
 	}
@@ -117,18 +121,6 @@ func (o AggregatedOptions) delegate(generic *genericapiserver.Config) error {
 	return nil
 }
 
-// requireFrontProxy refuses to believe whoever shows any certificate of an authority
-// and names a user, which is what upstream's authenticator does without the names of
-// the proxies. The authority itself is followed in the cluster, and until it is known
-// nobody is believed.
-func requireFrontProxy(authentication *genericapiserver.AuthenticationInfo) error {
-	proxy := authentication.RequestHeaderConfig
-	if proxy == nil || proxy.CAContentProvider == nil || proxy.AllowedClientNames == nil || len(proxy.AllowedClientNames.Value()) == 0 {
-		return errors.New("the cluster names no front proxy: every certificate of its authority would speak for every user")
-	}
-	return nil
-}
-
 // prioritize gives each caller the share of the server that the FlowSchemas of the
 // cluster give them.
 func (o AggregatedOptions) prioritize(config *Config) error {
@@ -143,28 +135,4 @@ func (o AggregatedOptions) prioritize(config *Config) error {
 		return fmt.Errorf("priority and fairness: %w", err)
 	}
 	return nil
-}
-
-// leaveConnections has callers open new connections once the server is told to stop,
-// so that they reach another replica: a kube-apiserver keeps one connection for all
-// its requests, whatever a load balancer knows.
-func leaveConnections(generic *genericapiserver.Config) {
-	stopping := generic.ShutdownInitiatedNotify()
-	build := generic.BuildHandlerChainFunc
-	generic.BuildHandlerChainFunc = func(next http.Handler, config *genericapiserver.Config) http.Handler {
-		return withGoaway(build(next, config), stopping)
-	}
-}
-
-// withGoaway tells callers, once stopping is closed, not to use their connection any
-// more. What is under way on it is answered: net/http sends GOAWAY on HTTP/2.
-func withGoaway(next http.Handler, stopping <-chan struct{}) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-stopping:
-			w.Header().Set("Connection", "close")
-		default:
-		}
-		next.ServeHTTP(w, r)
-	})
 }

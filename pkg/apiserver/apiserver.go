@@ -5,7 +5,6 @@ package apiserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -45,6 +44,9 @@ func (c CompletedConfig) New() (*Server, error) {
 	if err := c.addExtras(generic); err != nil {
 		return nil, err
 	}
+	if c.drained != nil {
+		c.drained.Serve(generic.Handler, generic.SecureServingInfo)
+	}
 	return &Server{Generic: generic, member: c.member}, nil
 }
 
@@ -52,7 +54,7 @@ func (c CompletedConfig) New() (*Server, error) {
 func (s *Server) Run(ctx context.Context) error {
 	err := s.Generic.PrepareRun().RunWithContext(ctx)
 	if s.member != nil {
-		err = errors.Join(err, leave(ctx, s.member))
+		leave(ctx, s.member)
 	}
 	return err
 }

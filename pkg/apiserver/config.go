@@ -20,6 +20,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/bootstrap"
+	"github.com/portcullis-dev/portcullis/pkg/apiserver/drain"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
 	"github.com/portcullis-dev/portcullis/pkg/controller/replicas"
 	"github.com/portcullis-dev/portcullis/pkg/generated/openapi"
@@ -50,6 +51,7 @@ type Config struct {
 	informers informers.SharedInformerFactory
 	bootstrap *bootstrap.Directory // nil without one
 	member    *replicas.Member     // nil for a server that is alone
+	drained   *drain.Listener      // nil for a server that is alone
 }
 
 // ExtraConfig is what a server offers beside the stored kinds.
@@ -118,6 +120,7 @@ func documentUnauthorized(generic *genericapiserver.Config) {
 type completedConfig struct {
 	generic genericapiserver.CompletedConfig
 	member  *replicas.Member
+	drained *drain.Listener
 	extra   ExtraConfig
 	scheme  *runtime.Scheme
 	codecs  serializer.CodecFactory
@@ -133,6 +136,7 @@ func (c *Config) Complete() CompletedConfig {
 	return CompletedConfig{&completedConfig{
 		generic: c.Generic.Complete(c.informers),
 		member:  c.member,
+		drained: c.drained,
 		extra:   c.Extra,
 		scheme:  c.scheme,
 		codecs:  c.codecs,

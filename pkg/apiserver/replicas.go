@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/server/healthz"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/controller/replicas"
@@ -46,7 +47,7 @@ func (c *Config) addConditions(policies *catalog.Catalog, types *typecheck.Contr
 	}
 	options := replicas.Options{Leases: leases, Namespace: c.Replica.Namespace, Identity: c.Replica.Identity, Enforcement: policies}
 	if c.Snapshot != nil {
-		options.Age = c.Snapshot.Age
+		options.Age, options.Able = c.Snapshot.Age, c.Snapshot.Reachable
 	}
 	if c.member, err = replicas.New(options); err != nil {
 		return err
@@ -69,12 +70,12 @@ func joinReplicas(member *replicas.Member, policies *catalog.Catalog, types *typ
 	}
 }
 
-// leave tells the other replicas that this one does not judge any more.
-func leave(ctx context.Context, member *replicas.Member) error {
+// leave tells the other replicas that this one does not judge any more. They find out
+// by themselves when it cannot.
+func leave(ctx context.Context, member *replicas.Member) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
 	if err := member.Leave(ctx); err != nil {
-		return fmt.Errorf("leave the other replicas: %w", err)
+		klog.FromContext(ctx).Error(err, "The other replicas could not be told that this one stops; they wait for it until its Lease ends")
 	}
-	return nil
 }

@@ -40,6 +40,7 @@ func runAggregated(ctx context.Context, o *Options, out io.Writer) (err error) {
 		ServingCert:   env.ServingCert,
 		Kubeconfig:    o.Cluster.Kubeconfig,
 		Client:        env.Client,
+		Namespace:     env.Namespace,
 		Identity:      env.Identity,
 		Etcd:          o.etcd(env),
 		EtcdPrefix:    o.Etcd.Prefix,
@@ -48,7 +49,6 @@ func runAggregated(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
-	config.Replica = &apiserver.Replica{Client: env.Client, Namespace: env.Namespace, Identity: env.Identity}
 	config.SetAudit(audit)
 	config.SetBootstrap(bootstrap)
 	if err := config.SetAnonymousReviews(o.DirectReviewAnonymous); err != nil {

@@ -179,7 +179,9 @@ func TestRotation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.change(func(data map[string][]byte) { data["next-signer.crt"], data["next-signer.key"] = next.CertPEM, next.KeyPEM })
+	s.change(func(data map[string][]byte) {
+		data["next-signer.crt"], data["next-signer.key"] = next.CertPEM, next.KeyPEM
+	})
 	eventually(t, "the next authority signs", func() string {
 		if !bytes.Equal(s.secret().Data["signer.crt"], next.CertPEM) {
 			return "it does not"
@@ -268,19 +270,37 @@ func TestLostCertificates(t *testing.T) {
 func TestRestartsLeaveTheAPIService(t *testing.T) {
 	s := certificatesOf(t, shared)
 	before := s.apiService()
-	for _, replica := range shared.Replicas {
-		if err := replica.Restart(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Balancer.WaitReady(t.Context(), replica.Address); err != nil {
-			t.Fatal(err)
-		}
-	}
+	restart(t, shared)
 	after := s.apiService()
 	if before.GetUID() != after.GetUID() || encoded(t, before.Object["spec"]) != encoded(t, after.Object["spec"]) {
 		t.Errorf("got\n%s\nbefore\n%s", encoded(t, after), encoded(t, before))
 	}
 	if got := fmt.Sprint(after.GetDeletionTimestamp()); got != "<nil>" {
 		t.Errorf("it is being deleted since %s", got)
+	}
+}
+
+// restart restarts the replicas one after the other, as a rollout does.
+func restart(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	for _, replica := range c.Replicas {
+		if err := replica.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		waitBalanced(t, c)
+	}
+}
+
+// waitBalanced waits until the Service leads to all replicas.
+func waitBalanced(t *testing.T, c *cluster.Cluster) {
+	t.Helper()
+	var addresses []string
+	for _, replica := range c.Replicas {
+		addresses = append(addresses, replica.Address)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Balancer.WaitReady(ctx, addresses...); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -13,12 +13,11 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/testutil"
 )
 
 // testFairness: the servers share themselves out as the FlowSchemas of the cluster say,
@@ -97,17 +96,12 @@ func (h *house) dispatched(t *testing.T) map[flow]int {
 		if err := get(t.Context(), client, "https://"+replica.Address+"/metrics", &text); err != nil {
 			t.Fatal(err)
 		}
-		parser := expfmt.NewTextParser(model.UTF8Validation)
-		families, err := parser.TextToMetricFamilies(&text)
-		if err != nil {
+		metrics := testutil.NewMetrics()
+		if err := testutil.ParseMetrics(text.String(), &metrics); err != nil {
 			t.Fatal(err)
 		}
-		for _, metric := range families["apiserver_flowcontrol_dispatched_requests_total"].GetMetric() {
-			labels := map[string]string{}
-			for _, pair := range metric.GetLabel() {
-				labels[pair.GetName()] = pair.GetValue()
-			}
-			total[flow{labels["flow_schema"], labels["priority_level"]}] += int(metric.GetCounter().GetValue())
+		for _, sample := range metrics["apiserver_flowcontrol_dispatched_requests_total"] {
+			total[flow{string(sample.Metric["flow_schema"]), string(sample.Metric["priority_level"])}] += int(sample.Value)
 		}
 	}
 	return total

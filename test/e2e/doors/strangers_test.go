@@ -8,30 +8,19 @@ package doors
 import (
 	"bufio"
 	"bytes"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"errors"
 	"fmt"
-	"math/big"
 	"net/http"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/portcullis-dev/portcullis/test/cluster"
 	"github.com/portcullis-dev/portcullis/test/controlplane"
-	"github.com/portcullis-dev/portcullis/test/controlplane/controlplanetest"
 )
 
 // caller is somebody at a door, and what they are told there before they have sent a
@@ -229,72 +218,4 @@ func expectContinue(t *testing.T, config *tls.Config, address, path string, head
 		t.Fatalf("%v: %s", err, line)
 	}
 	return code
-}
-
-func (h *house) frontProxy(t *testing.T, name string) *tls.Certificate {
-	t.Helper()
-	certificate, err := h.FrontProxyCertificate(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &certificate
-}
-
-// token is that of a new service account.
-func (h *house) token(t *testing.T, name string) string {
-	t.Helper()
-	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := h.client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	file, err := h.ServiceAccountKubeconfig(t.Context(), metav1.NamespaceDefault, name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config.BearerToken
-}
-
-// foreignCertificate vouches for itself.
-func foreignCertificate(t *testing.T, name string) *tls.Certificate {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
-}
-
-// TestUnnamedProxies: in a cluster in which every certificate of an authority would
-// speak for every user, no server serves.
-func TestUnnamedProxies(t *testing.T) {
-	c := controlplanetest.Start(t, controlplane.Options{AnyFrontProxy: true})
-	o, err := cluster.FromRepository(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.CommandContext(t.Context(), o.Server, "--kubeconfig="+c.AdminKubeconfig, "--etcd-servers=http://127.0.0.1:1",
-		"--data-dir="+t.TempDir()+"/data", "--secure-port=0")
-	output, err := command.CombinedOutput()
-	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		t.Fatalf("got %v, want that the server ends with an error: %s", err, output)
-	}
-	for _, want := range []string{"kube-system/extension-apiserver-authentication", "it names no proxies", "--requestheader-allowed-names"} {
-		if !strings.Contains(string(output), want) {
-			t.Errorf("got %s, want %s in it", output, want)
-		}
-	}
 }

@@ -174,6 +174,9 @@ func (b *siege) end() {
 	b.working.Wait()
 }
 
+func (*siege) pause() { time.Sleep(pollInterval) }
+
+// heard says that there was an answer.
 func (b *siege) heard() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -54,15 +54,17 @@ type load struct {
 	stop     func()
 	writing  sync.WaitGroup
 
-	mu    sync.Mutex
-	sent  int
-	tally tally
+	mu         sync.Mutex
+	sent       int
+	open       map[int]time.Time // when writes began that have no answer yet
+	lastFailed time.Time         // when the last write began that has failed
+	tally      tally
 }
 
 // startLoad begins to write. There must be as many denials as it is told.
 func (s *scene) startLoad(policies, perSecond int) *load {
 	s.Helper()
-	l := &load{scene: s, client: s.hurried(writeTimeout), policies: policies, tally: tally{why: map[string]int{}}}
+	l := &load{scene: s, client: s.hurried(writeTimeout), policies: policies, open: map[int]time.Time{}, tally: tally{why: map[string]int{}}}
 	ctx, cancel := context.WithCancel(s.Context())
 	l.stop = cancel
 	l.writing.Go(func() {
@@ -90,10 +92,14 @@ func (l *load) write(ctx context.Context, i int) {
 		kind, denial = badKind(number), l.scene.denial(number)
 	}
 	began := time.Now()
+	l.mu.Lock()
+	l.open[i] = began
+	l.mu.Unlock()
 	object := l.scene.configMap(fmt.Sprintf("load-%06d", i), kind)
 	_, err := l.client.CoreV1().ConfigMaps(l.scene.namespace).Create(ctx, object, metav1.CreateOptions{})
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	delete(l.open, i)
 	l.tally.took = append(l.tally.took, time.Since(began))
 	switch {
 	case err == nil && denial == "", err != nil && denial != "" && strings.Contains(err.Error(), denial):
@@ -102,6 +108,9 @@ func (l *load) write(ctx context.Context, i int) {
 		l.tally.bypassed++
 	default:
 		l.tally.failed++
+		if began.After(l.lastFailed) {
+			l.lastFailed = began
+		}
 		l.tally.why[strings.ReplaceAll(err.Error(), object.Name, "NAME")]++
 	}
 }
@@ -133,4 +142,31 @@ func (l *load) end() *tally {
 		l.tally.bypassed = bad
 	}
 	return &l.tally
+}
+
+// atLeast is an error until so many writes are answered.
+func (l *load) atLeast(count int) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if have := len(l.tally.took); have < count {
+		return fmt.Errorf("%d writes are answered", have)
+	}
+	return nil
+}
+
+// calmSince is an error when a write that was begun within this time has failed, or
+// has no answer.
+func (l *load) calmSince(calm time.Duration) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	began := l.lastFailed
+	for _, open := range l.open {
+		if open.After(began) && time.Since(open) > time.Second {
+			began = open
+		}
+	}
+	if since := time.Since(began); since < calm {
+		return fmt.Errorf("a write of %s ago has failed or has no answer", since)
+	}
+	return nil
 }

@@ -15,9 +15,13 @@ func TestHold(t *testing.T) {
 		t.Skip()
 	}
 	os.WriteFile(file, []byte(fmt.Sprintf("export KUBECONFIG=%s\nAUDIT=%s\nHOST=%s\n", shared.AdminKubeconfig, shared.AuditLog, shared.Host)), 0o644)
-	for _, r := range shared.Replicas { fmt.Println(r.Identity, r.Address, r.LogFile()) }
+	for _, r := range shared.Replicas {
+		fmt.Println(r.Identity, r.Address, r.LogFile())
+	}
 	for {
-		if _, err := os.Stat(file); err != nil { return }
+		if _, err := os.Stat(file); err != nil {
+			return
+		}
 		time.Sleep(time.Second)
 	}
 }

@@ -81,3 +81,20 @@ func user(t *testing.T, name string, groups ...string) *person {
 	}
 	return p
 }
+
+// replicas are the administrator who asks each replica itself.
+func replicas(t *testing.T) []*person {
+	t.Helper()
+	var all []*person
+	for _, replica := range shared.Replicas {
+		config := rest.CopyConfig(admin.config)
+		config.Host = "https://" + replica.Address
+		config.CAData, config.Insecure = nil, true // its certificate is for the Service
+		p, err := newPerson(config, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	return all
+}

@@ -7,15 +7,11 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
 
 // TestFreshNamespace: policies know a Namespace and its labels with the first request
@@ -29,6 +25,7 @@ func TestFreshNamespace(t *testing.T) {
 		`{matchConstraints: `+onJudged+`, validations: [{expression: 'false', message: it is closed}]}`,
 		`{matchResources: {namespaceSelector: {matchLabels: {fresh: selector, tier: closed}}}}`)
 
+	all := replicas(t)
 	one := func(i int) error {
 		by, tier := []string{"expression", "selector"}[i%2], []string{"open", "closed"}[i/2%2]
 		name := fmt.Sprintf("fresh-%d", i)
@@ -45,7 +42,7 @@ func TestFreshNamespace(t *testing.T) {
 		if tier == "closed" {
 			expected = denial("fresh-"+by+".example.com", "it is closed")
 		}
-		if err := want(try(t.Context(), admin, name, "first"), expected); err != nil {
+		if err := everywhere(t, all, name, "first", expected); err != nil {
 			return fmt.Errorf("by %s, in a namespace that is %s: %w", by, tier, err)
 		}
 		return admin.kube.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{})
@@ -91,27 +88,4 @@ func relabel(t *testing.T, namespace, tier string) {
 	if _, err := admin.kube.CoreV1().Namespaces().Patch(t.Context(), namespace, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// previewOf asks what would become of an object that is created.
-func previewOf(t *testing.T, object runtime.Object) *v1alpha1.AdmissionPreview {
-	t.Helper()
-	return &v1alpha1.AdmissionPreview{Spec: v1alpha1.AdmissionPreviewSpec{Request: &v1alpha1.PreviewRequest{Object: raw(t, object)}}}
-}
-
-func raw(t *testing.T, object any) *runtime.RawExtension {
-	t.Helper()
-	encoded, err := json.Marshal(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &runtime.RawExtension{Raw: encoded}
-}
-
-func preview(ctx context.Context, p *person, question *v1alpha1.AdmissionPreview) (*v1alpha1.AdmissionPreviewStatus, error) {
-	answer, err := p.ours.PolicyV1alpha1().AdmissionPreviews().Create(ctx, question, metav1.CreateOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return &answer.Status, nil
 }

@@ -30,6 +30,7 @@ func TestParamAtOnce(t *testing.T) {
 	const repeats, workers, name = 100, 4, "at-once.example.com"
 	enforce(t, name, limited, `{paramRef: {name: limit, parameterNotFoundAction: Deny}, matchResources: {namespaceSelector: {matchLabels: {at-once: 'yes'}}}}`)
 
+	all := replicas(t)
 	one := func(i int) error {
 		namespace, limit := fmt.Sprintf("at-once-%d", i), []string{"3", "9"}[i%2]
 		if _, err := admin.kube.CoreV1().Namespaces().Create(t.Context(), namespaceOf(namespace, map[string]string{"at-once": "yes"}), metav1.CreateOptions{}); err != nil {
@@ -47,7 +48,7 @@ func TestParamAtOnce(t *testing.T) {
 		if limit == "3" {
 			expected = denial(name, "at most 3")
 		}
-		if err := want(try(t.Context(), admin, namespace, "12345"), expected); err != nil {
+		if err := everywhere(t, all, namespace, "12345", expected); err != nil {
 			return fmt.Errorf("with the limit %s: %w", limit, err)
 		}
 		return admin.kube.CoreV1().Namespaces().Delete(t.Context(), namespace, metav1.DeleteOptions{})
@@ -157,7 +158,9 @@ func letRead(t *testing.T, name string, rules ...rbacv1.PolicyRule) {
 	if _, err := roles.Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ignoreAbsence(t, roles.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		ignoreAbsence(t, roles.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
+	})
 	eventually(t, "the right to read params", func(ctx context.Context) error {
 		now, err := roles.Get(ctx, sum, metav1.GetOptions{})
 		if err == nil && len(now.Rules) == len(before.Rules) {

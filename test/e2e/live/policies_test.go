@@ -119,7 +119,9 @@ func storePolicy(t *testing.T, policy *v1alpha1.ValidatingAdmissionPolicy) {
 	if _, err := policies.Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ignoreAbsence(t, policies.Delete(context.WithoutCancel(t.Context()), policy.Name, metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		ignoreAbsence(t, policies.Delete(context.WithoutCancel(t.Context()), policy.Name, metav1.DeleteOptions{}))
+	})
 	waitReady(t, policy.Name)
 }
 
@@ -129,7 +131,9 @@ func storeBinding(t *testing.T, binding *v1alpha1.ValidatingAdmissionPolicyBindi
 	if _, err := bindings.Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ignoreAbsence(t, bindings.Delete(context.WithoutCancel(t.Context()), binding.Name, metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		ignoreAbsence(t, bindings.Delete(context.WithoutCancel(t.Context()), binding.Name, metav1.DeleteOptions{}))
+	})
 }
 
 func waitReady(t *testing.T, policy string) {
@@ -161,7 +165,9 @@ func newNamespace(t *testing.T, name string, labels map[string]string) {
 	if _, err := namespaces.Create(t.Context(), namespaceOf(name, labels), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { ignoreAbsence(t, namespaces.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{})) })
+	t.Cleanup(func() {
+		ignoreAbsence(t, namespaces.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
+	})
 }
 
 func namespaceOf(name string, labels map[string]string) *corev1.Namespace {

@@ -13,10 +13,8 @@ import (
 	"os"
 	"testing"
 
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
+	"k8s.io/component-base/metrics/testutil"
 )
 
 // annotationsOf returns what kube-apiserver wrote into its audit log with the requests of
@@ -56,25 +54,15 @@ func (w *world) asked(t *testing.T) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(raw))
-	if err != nil {
+	metrics := testutil.NewMetrics()
+	if err := testutil.ParseMetrics(string(raw), &metrics); err != nil {
 		t.Fatal(err)
 	}
-	total := 0.0
-	for _, metric := range families["apiserver_admission_webhook_request_total"].GetMetric() {
-		if label(metric, "name") == webhook {
-			total += metric.GetCounter().GetValue()
+	total := 0
+	for _, sample := range metrics["apiserver_admission_webhook_request_total"] {
+		if sample.Metric["name"] == webhook {
+			total += int(sample.Value)
 		}
 	}
-	return int(total)
-}
-
-func label(metric *dto.Metric, name string) string {
-	for _, pair := range metric.GetLabel() {
-		if pair.GetName() == name {
-			return pair.GetValue()
-		}
-	}
-	return ""
+	return total
 }

@@ -174,6 +174,9 @@ func readAnswer(response *http.Response) (*answer, error) {
 // existing is what must be there before the request is made, where it changes an
 // object. That of which it asks for a part is in the recorded cluster.
 func (r *recording) existing() (*unstructured.Unstructured, error) {
+	if r.Request == nil {
+		return nil, nil //nolint:nilnil // nothing is requested
+	}
 	old := r.Request.OldObject.Raw
 	if len(old) == 0 || string(old) == "null" || r.Request.RequestSubResource != "" {
 		return nil, nil //nolint:nilnil // most requests are about nothing that exists

@@ -7,15 +7,13 @@ package recorded
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -35,18 +33,10 @@ import (
 )
 
 const (
-	policyKind  = "ValidatingAdmissionPolicy"
-	bindingKind = "ValidatingAdmissionPolicyBinding"
+	// atOnce is how many recordings are stored or repeated at the same time.
+	atOnce = 8
 
 	patience = time.Minute
-)
-
-var (
-	ourVersion = schema.GroupVersion{Group: "policy.portcullis.dev", Version: "v1alpha1"}
-	policies   = ourVersion.WithResource("validatingadmissionpolicies")
-	resourceOf = map[string]schema.GroupVersionResource{
-		policyKind: policies, bindingKind: ourVersion.WithResource("validatingadmissionpolicybindings"),
-	}
 )
 
 // world is a cluster in which all recordings are stored at once: each has a namespace
@@ -76,19 +66,26 @@ func newWorld(t *testing.T, c *cluster.Cluster) *world {
 }
 
 // furnish creates what the policies read and the requests need: definitions of kinds
-// before all else, then namespaces.
+// before all else, then namespaces, and last what requests change.
 func (w *world) furnish(t *testing.T, recordings []*recording) {
 	t.Helper()
 	rank := func(object unstructured.Unstructured) int {
 		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, object.GetKind())
 	}
-	var all []unstructured.Unstructured
+	var all, changed []unstructured.Unstructured
 	for _, one := range recordings {
 		all = append(all, one.Cluster...)
+		old, err := one.existing()
+		if err != nil {
+			t.Fatalf("%s: %v", one.Name, err)
+		}
+		if old != nil {
+			changed = append(changed, *old)
+		}
 	}
 	slices.SortStableFunc(all, func(a, b unstructured.Unstructured) int { return rank(b) - rank(a) })
 	made := map[string]bool{}
-	for _, object := range all {
+	for _, object := range append(all, changed...) {
 		key := object.GetKind() + "/" + object.GetNamespace() + "/" + object.GetName()
 		if made[key] {
 			continue // recordings share definitions and roles
@@ -97,26 +94,8 @@ func (w *world) furnish(t *testing.T, recordings []*recording) {
 		if _, err := w.create(t.Context(), adopted(object)); err != nil {
 			t.Fatalf("%s: %v", key, err)
 		}
-		switch object.GetKind() {
-		case "CustomResourceDefinition":
+		if object.GetKind() == "CustomResourceDefinition" {
 			w.waitEstablished(t, object.GetName())
-		case "Namespace": // Pods need it, and no controller makes it
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
-			if _, err := w.client.CoreV1().ServiceAccounts(object.GetName()).Create(t.Context(), account, metav1.CreateOptions{}); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	for _, one := range recordings {
-		if one.Request == nil {
-			continue
-		}
-		old, err := one.existing()
-		if err == nil && old != nil {
-			_, err = w.create(t.Context(), old)
-		}
-		if err != nil {
-			t.Errorf("%s: the object that is changed: %v", one.Name, err)
 		}
 	}
 }
@@ -195,68 +174,39 @@ func (w *world) letRead(t *testing.T, rules ...rbacv1.PolicyRule) {
 	})
 }
 
-// legislate stores the policies, with one line changed, and waits until they are in force.
-func (w *world) legislate(t *testing.T, recordings []*recording) {
+// giveTime lets a busy machine have thrice the time for an answer.
+func (w *world) giveTime(t *testing.T) {
 	t.Helper()
-	for _, kind := range []string{bindingKind, policyKind} { // then a policy that is ready is bound
-		for _, one := range recordings {
-			for _, policy := range one.policies(kind) {
-				if _, err := store(t.Context(), w.objects, policy); err != nil {
-					t.Errorf("%s: %v", one.Name, err)
-				}
-			}
-		}
+	patch := []byte(`[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":30}]`)
+	registrations := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
+	if _, err := registrations.Patch(t.Context(), cluster.Registration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
 	}
-	stored := w.objects.Resource(policies)
-	eventually(t, "all policies are in force", func(ctx context.Context) error {
-		list, err := stored.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for i := range list.Items {
-			if err := ready(&list.Items[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
 }
 
-// store writes a policy or binding of Kubernetes as one of ours.
-func store(ctx context.Context, client dynamic.Interface, policy unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	ours := policy.DeepCopy()
-	ours.SetAPIVersion(ourVersion.String())
-	return client.Resource(resourceOf[policy.GetKind()]).Create(ctx, ours, metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict})
-}
-
-// author is the client of one who writes the policies of a recording.
-func (w *world) author(one *recording) (dynamic.Interface, error) {
-	if len(one.PolicyUser) == 0 {
-		return w.objects, nil
-	}
-	var user authenticationv1.UserInfo
-	if err := json.Unmarshal(one.PolicyUser, &user); err != nil {
-		if err := json.Unmarshal(one.PolicyUser, &user.Username); err != nil {
-			return nil, err
+func split(recordings []*recording, first func(*recording) bool) (these, others []*recording) {
+	for _, one := range recordings {
+		if first(one) {
+			these = append(these, one)
+		} else {
+			others = append(others, one)
 		}
 	}
-	return dynamic.NewForConfig(w.as(user))
+	return these, others
 }
 
-func ready(policy *unstructured.Unstructured) error {
-	status := struct {
-		Status struct {
-			Conditions []metav1.Condition `json:"conditions"`
-		} `json:"status"`
-	}{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(policy.Object, &status); err != nil {
-		return err
+// each calls do for all recordings, some at a time.
+func each(recordings []*recording, do func(*recording)) {
+	var running sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for _, one := range recordings {
+		room <- struct{}{}
+		running.Go(func() {
+			defer func() { <-room }()
+			do(one)
+		})
 	}
-	condition := meta.FindStatusCondition(status.Status.Conditions, "Ready")
-	if condition == nil || condition.Status != metav1.ConditionTrue || condition.ObservedGeneration != policy.GetGeneration() {
-		return fmt.Errorf("%s: %+v", policy.GetName(), condition)
-	}
-	return nil
+	running.Wait()
 }
 
 // eventually waits until look finds no fault.
