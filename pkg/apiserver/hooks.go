@@ -78,7 +78,7 @@ func newConditions(loopback *rest.Config, policies *catalog.Catalog, types *type
 	return func(ctx context.Context) {
 		var running wait.Group
 		defer running.Wait()
-		running.StartWithContext(ctx, policystatus.NewGated(stored, policies, gate).Run)
+		running.StartWithContext(ctx, policystatus.New(stored, policies, gate).Run)
 		running.StartWithContext(ctx, func(ctx context.Context) { types.Run(ctx, stored) })
 	}, nil
 }

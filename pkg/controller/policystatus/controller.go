@@ -37,15 +37,10 @@ type Controller struct {
 	propagation propagation
 }
 
-// New returns a controller that has not begun, of a server that is alone.
-func New(policies reconcile.Policies, reports reconcile.Reports) *Controller {
-	return NewGated(policies, reports, nil)
-}
-
-// NewGated returns a controller that has not begun. It says that a policy is ready
+// New returns a controller that has not begun. It says that a policy is ready
 // when gate has been passed by the last write of it and by those of its bindings that
 // are known here. Of several servers one is to run it. A nil gate lets everything pass.
-func NewGated(policies reconcile.Policies, reports reconcile.Reports, gate Gate) *Controller {
+func New(policies reconcile.Policies, reports reconcile.Reports, gate Gate) *Controller {
 	c := &Controller{policies: policies, reports: reports}
 	c.propagation = propagation{gate: gate, clock: clock.RealClock{}, waiting: map[string]waiting{}}
 	c.loop = reconcile.Loop{

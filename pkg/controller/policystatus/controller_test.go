@@ -243,7 +243,7 @@ func TestSync(t *testing.T) {
 			if test.report != nil {
 				told.set("p", *test.report)
 			}
-			if err := New(api, told).sync(t.Context(), "p"); err != nil {
+			if err := New(api, told, nil).sync(t.Context(), "p"); err != nil {
 				t.Fatal(err)
 			}
 			if _, writes := api.count(); writes > 1 || (writes == 1) != test.writes {
@@ -303,7 +303,7 @@ func TestRefusedConditionsAreNotTriedAgain(t *testing.T) {
 	api.fail = func(int) error { return apierrors.NewInvalid(schema.GroupKind{}, "p", nil) }
 	api.put(stored("p", 1))
 	told.set("p", reported("p", 1, 1))
-	if err := New(api, told).sync(t.Context(), "p"); err != nil {
+	if err := New(api, told, nil).sync(t.Context(), "p"); err != nil {
 		t.Errorf("tries on: %v", err)
 	}
 }
@@ -329,7 +329,7 @@ func run(t *testing.T, api *store, told *reports) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		New(api, told).Run(ctx)
+		New(api, told, nil).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

@@ -33,6 +33,10 @@ type Gate interface {
 // are in force everywhere by then, and their writers hear that first.
 const patience = time.Second
 
+// roundPause lies between two rounds over the policies that wait: each Lease of a
+// server may be news, and busy servers write theirs ten times a second.
+const roundPause = 100 * time.Millisecond
+
 // propagation knows which policies are not known to be in force everywhere.
 type propagation struct {
 	gate  Gate // nil when there are no other servers
@@ -136,6 +140,12 @@ func (c *Controller) followGate(ctx context.Context, add func(name string)) {
 				add(name)
 			}
 		}
+		rest := c.propagation.clock.NewTimer(roundPause)
+		select {
+		case <-ctx.Done():
+		case <-rest.C():
+		}
+		rest.Stop()
 	}
 }
 

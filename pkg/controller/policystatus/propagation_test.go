@@ -24,6 +24,7 @@ type gate struct {
 	open     bool
 	text     string
 	asked    []catalog.Write
+	times    int // that it was asked
 	notify   []func()
 	watching int
 }
@@ -32,6 +33,7 @@ func (g *gate) Passed(writes ...catalog.Write) (passed bool, waiting string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked = writes
+	g.times++
 	if g.open {
 		return true, ""
 	}
@@ -54,6 +56,12 @@ func (g *gate) set(open bool, text string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.open, g.text = open, text
+}
+
+func (g *gate) count() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.times
 }
 
 func (g *gate) tell() {
@@ -139,7 +147,7 @@ func TestGate(t *testing.T) {
 	}
 	api, told, gate := &store{}, &reports{}, &gate{}
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	c := NewGated(api, told, gate)
+	c := New(api, told, gate)
 	c.propagation.clock = clock
 	api.put(stored("p", 1))
 	for _, step := range steps {
@@ -189,7 +197,7 @@ func TestGate(t *testing.T) {
 func TestRunFollowsTheGate(t *testing.T) {
 	api, told, gate := &store{}, &reports{}, &gate{text: "in force on 1 of 2 replicas; waiting for b"}
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	c := NewGated(api, told, gate)
+	c := New(api, told, gate)
 	c.propagation.clock = clock
 	names := []string{"p", "q", "r"}
 	for _, name := range names {
@@ -242,5 +250,52 @@ func TestRunFollowsTheGate(t *testing.T) {
 	defer told.mu.Unlock()
 	if len(told.notify) != 2 {
 		t.Errorf("%d watches of the reports, want one a term", len(told.notify))
+	}
+}
+
+// TestGateIsAskedNowAndThen: however often the gate tells of something new, the
+// policies that wait are gone over once in a while, and what came last is seen.
+func TestGateIsAskedNowAndThen(t *testing.T) {
+	gate := &gate{text: "in force on 1 of 2 replicas; waiting for b"}
+	told := &reports{}
+	told.set("p", reported("p", 1, 1))
+	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
+	c := New(&store{}, told, gate)
+	c.propagation.clock = clock
+	c.propagation.wait("p")
+	c.propagation.note("p", gate.text)
+	added := make(chan string, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.followGate(ctx, func(name string) { added <- name })
+	}()
+	eventually(t, "the gate is not watched", func() bool { return gate.watched() == 1 && clock.HasWaiters() })
+	gate.tell()
+	eventually(t, "no rest", func() bool { return clock.Waiters() == 2 })
+	if asked := gate.count(); asked != 1 {
+		t.Fatalf("asked %d times, want once", asked)
+	}
+	for range 100 {
+		gate.tell()
+	}
+	gate.set(true, "")
+	gate.tell()
+	if asked := gate.count(); asked != 1 || len(added) != 0 {
+		t.Errorf("asked %d times in a rest", asked)
+	}
+	clock.Step(roundPause)
+	if name := <-added; name != "p" {
+		t.Errorf("%s is added", name)
+	}
+	eventually(t, "no rest", func() bool { return clock.Waiters() == 2 })
+	if asked := gate.count(); asked != 2 {
+		t.Errorf("asked %d times, want twice", asked)
+	}
+	cancel() // in a rest
+	<-ended
+	if gate.watched() != 0 || clock.Waiters() != 0 {
+		t.Errorf("%d watches and %d timers are left", gate.watched(), clock.Waiters())
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// sight is how long ago this replica must have seen its own Lease renewed to
-	// believe what it sees of others. Who does not hear of himself for longer does not
-	// hear of the others either, and must know so before their Leases seem to end:
-	// these were renewed within renewPeriod before.
+	// sight is how long ago the last renewal of its own Lease that this process has
+	// seen may have been made and seen for it to believe what it sees of others. Who
+	// hears late of himself, or not at all, hears so of the others, and must know before
+	// their Leases seem to end: these were renewed within renewPeriod before.
 	sight = leaseDuration - renewPeriod - 2*time.Second
 	// maxNamed bounds the replicas that are named in a text.
 	maxNamed = 3
@@ -27,12 +27,18 @@ const (
 
 // passed says whether the writes are in force on all replicas that are alive, or which
 // are waited for. The text is empty when that is not known.
+//
+// It may say so because a watch tells of all Leases in the order in which they were
+// written. The Lease of this replica must say that the writes are in force here: who
+// has seen it say so has seen each Lease that was created before. A replica whose
+// Lease was created later has read the writes, or is not ready before it has: see
+// publisher.ready. And who has seen a renewal of its own has seen what the others had
+// renewed by then, so that none seems to be gone whose renewals are on their way.
 func (o *observer) passed(writes []catalog.Write) (passed bool, waiting string) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
 	now := o.clock.Now()
-	own := o.replicas[leasePrefix+o.own]
-	if !o.synced || own == nil || now.Sub(own.seen) > sight {
+	if !o.sees(now) {
 		return false, ""
 	}
 	alive := 0
@@ -50,6 +56,18 @@ func (o *observer) passed(writes []catalog.Write) (passed bool, waiting string) 
 		return true, ""
 	}
 	return false, fmt.Sprintf("in force on %d of %d replicas; waiting for %s", alive-len(behind), alive, listed(behind))
+}
+
+// sees says whether this process hears of itself, and so of the others, in time. By
+// the clock of this process, which has written when that was: its own Lease may come
+// often, and each time from long ago.
+func (o *observer) sees(now time.Time) bool {
+	own := o.replicas[o.own]
+	if !o.synced || own == nil || own.holder != o.holder || own.lease.Spec.RenewTime == nil {
+		return false
+	}
+	age := now.Sub(own.lease.Spec.RenewTime.Time)
+	return age >= 0 && age <= sight && now.Sub(o.heard) <= sight
 }
 
 // passed says whether all writes are in force on the replica.

@@ -30,7 +30,7 @@ func leaseAt(identity string, renewed time.Time, enforced map[string]string) *co
 			Name: leasePrefix + identity, UID: types.UID(identity),
 			Labels: labels(leaseOfReplica), Annotations: map[string]string{enforcedAnnotation: string(text)},
 		},
-		Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To[int32](15)},
+		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(identity + "_1"), RenewTime: &metav1.MicroTime{Time: renewed}, LeaseDurationSeconds: ptr.To[int32](15)},
 	}
 }
 
@@ -39,18 +39,25 @@ type world struct {
 	*observer
 	t     *testing.T
 	clock *clocktesting.FakeClock
-	count int
 }
 
 func newWorld(t *testing.T) *world {
 	clock := clocktesting.NewFakeClock(start)
-	return &world{observer: newObserver(nil, "a", clock), t: t, clock: clock}
+	return &world{observer: newObserver(nil, leaseOfA, "a_1", clock), t: t, clock: clock}
 }
 
-// heard has the observer see a Lease that was renewed.
+// heard has the observer see a Lease that was renewed, a millisecond after the last one.
 func (w *world) heard(identity string, version int) {
-	w.count++
-	w.see(leaseAt(identity, start.Add(time.Duration(w.count)*time.Millisecond), policiesAt(version)))
+	w.clock.Step(time.Millisecond)
+	w.see(leaseAt(identity, w.clock.Now(), policiesAt(version)))
+}
+
+// live lets time pass, in which this replica is heard of.
+func (w *world) live(d time.Duration) {
+	for ends := w.clock.Now().Add(d); w.clock.Now().Before(ends); {
+		w.clock.Step(min(renewPeriod, ends.Sub(w.clock.Now())))
+		w.heard("a", 50)
+	}
 }
 
 func (w *world) see(lease *coordinationv1.Lease) {
@@ -112,42 +119,48 @@ func TestPassed(t *testing.T) {
 		{"one joins, having read everything", func(w *world) { both(w, 50, 51); w.heard("c", 60) }, ""},
 		{"one joins that has not", func(w *world) { both(w, 50, 51); w.heard("c", 40) }, "in force on 2 of 3 replicas; waiting for c"},
 		{"the lagging one leaves", func(w *world) { both(w, 50, 9); _ = w.Delete(leaseAt("b", start, nil)) }, ""},
-		{"it is missing in a list", func(w *world) { both(w, 50, 9); w.list(leaseAt("a", start.Add(time.Hour), policiesAt(50))) }, ""},
-		{"it was killed a while ago", func(w *world) { both(w, 50, 9); w.clock.Step(14 * time.Second); w.heard("a", 50) }, one},
-		{"it is given up", func(w *world) { both(w, 50, 9); w.clock.Step(15 * time.Second); w.heard("a", 50) }, ""},
+		{"it is missing in a list", func(w *world) { both(w, 50, 9); w.list(leaseAt("a", w.clock.Now(), policiesAt(50))) }, ""},
+		{"it was killed a while ago", func(w *world) { both(w, 50, 9); w.live(14 * time.Second) }, one},
+		{"it is given up", func(w *world) { both(w, 50, 9); w.live(15 * time.Second) }, ""},
 		{"it is seen, and does not renew", func(w *world) {
 			both(w, 50, 50)
 			w.see(leaseAt("b", start, policiesAt(9)))
-			w.clock.Step(10 * time.Second)
+			w.live(10 * time.Second)
 			w.see(leaseAt("b", start, policiesAt(9)))
-			w.clock.Step(5 * time.Second)
-			w.heard("a", 50)
+			w.live(5 * time.Second)
 		}, ""},
-		{"it is back", func(w *world) { both(w, 50, 9); w.clock.Step(20 * time.Second); w.heard("a", 50); w.heard("b", 10) }, one},
+		{"it is back", func(w *world) { both(w, 50, 9); w.live(20 * time.Second); w.heard("b", 10) }, one},
 		{"another one has its name", func(w *world) {
 			both(w, 50, 9)
-			w.clock.Step(20 * time.Second)
-			w.heard("a", 50)
+			w.live(20 * time.Second)
 			lease := leaseAt("b", start.Add(2*time.Millisecond), policiesAt(9))
 			lease.UID = "another"
 			w.see(lease)
 		}, one},
 		{"nobody is heard of any more", func(w *world) { both(w, 50, 50); w.clock.Step(sight + time.Millisecond) }, unknown},
-		{"nobody is heard of for a while", func(w *world) { both(w, 50, 50); w.clock.Step(sight) }, ""},
+		{"nobody is heard of for a while", func(w *world) { both(w, 50, 50); w.clock.Step(sight - time.Millisecond) }, ""},
+		{"this one is heard of late", func(w *world) {
+			w.list(leaseAt("a", start.Add(-sight-time.Millisecond), policiesAt(50)), leaseAt("b", start, policiesAt(50)))
+		}, unknown},
+		{"the own clock has been put back", func(w *world) {
+			w.list(leaseAt("a", start.Add(time.Hour), policiesAt(50)), leaseAt("b", start, policiesAt(50)))
+		}, unknown},
+		{"another process has the own name", func(w *world) {
+			both(w, 50, 50)
+			w.see(leaseOfRival(w.clock.Now(), policiesAt(60)))
+		}, unknown},
 		{"clocks differ", func(w *world) {
-			w.list(leaseAt("a", start.Add(-time.Hour), policiesAt(50)), leaseAt("b", start.Add(time.Hour), policiesAt(9)))
-		}, one},
+			w.list(leaseAt("a", start, policiesAt(50)), leaseAt("b", start.Add(time.Hour), policiesAt(9)), leaseAt("c", start.Add(-time.Hour), policiesAt(9)))
+		}, "in force on 1 of 3 replicas; waiting for b, c"},
 		{"clocks differ, and it was killed", func(w *world) {
-			w.list(leaseAt("b", start.Add(time.Hour), policiesAt(9)))
-			w.clock.Step(15 * time.Second)
-			w.see(leaseAt("a", start.Add(-time.Hour), policiesAt(50)))
+			w.list(leaseAt("a", start, policiesAt(50)), leaseAt("b", start.Add(time.Hour), policiesAt(9)))
+			w.live(15 * time.Second)
 		}, ""},
 		{"it wants to be waited for for ever", func(w *world) {
 			lease := leaseAt("b", start, policiesAt(9))
 			lease.Spec.LeaseDurationSeconds = ptr.To[int32](1_000_000)
-			w.list(lease)
-			w.clock.Step(maxLeaseDuration)
-			w.heard("a", 50)
+			w.list(leaseAt("a", start, policiesAt(50)), lease)
+			w.live(maxLeaseDuration)
 		}, ""},
 		{"it does not say for how long", func(w *world) {
 			lease := leaseAt("b", start, policiesAt(9))
@@ -205,6 +218,7 @@ func TestWhoDoesNotSeeItselfKnows(t *testing.T) {
 	for late := time.Duration(0); late <= renewPeriod+time.Second; late += 100 * time.Millisecond {
 		w := newWorld(t)
 		w.list()
+		w.heard("a", 50) // so that b gets no time anew
 		w.heard("b", 9)
 		w.clock.Step(late)
 		w.heard("a", 50)
@@ -215,4 +229,80 @@ func TestWhoDoesNotSeeItselfKnows(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestBacklogInOrder: after a while in which nothing came, what was written meanwhile
+// comes in the order in which it was. The own Lease may be the first, and the others
+// seem to have ended: they are alive, and one of them lags.
+func TestBacklogInOrder(t *testing.T) {
+	write := catalog.Write{Kind: "Policy", ResourceVersion: "101"}
+	const stall = 20 * time.Second
+	tests := []struct {
+		name   string
+		before func(w *world)
+		late   time.Duration // how long ago the renewals were made that come first
+	}{
+		{"what comes is old", func(*world) {}, stall - renewPeriod},
+		// As if the own clock had been put back meanwhile.
+		{"what comes seems new", func(*world) {}, 0},
+		{"the own Lease was deleted meanwhile", func(w *world) { _ = w.Delete(leaseAt("a", start, nil)) }, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.list()
+			w.heard("a", 100)
+			w.heard("b", 100)
+			w.watch(func() { // as followGate does
+				if passed, _ := w.passed([]catalog.Write{write}); passed {
+					t.Error("passed, and b lags")
+				}
+			})
+			w.clock.Step(stall)
+			test.before(w)
+			for range 3 {
+				renewed := w.clock.Now().Add(-test.late)
+				w.see(leaseAt("a", renewed, policiesAt(101)))
+				w.see(leaseAt("b", renewed, policiesAt(100)))
+				w.clock.Step(renewPeriod)
+			}
+		})
+	}
+}
+
+// TestFirstHeardLate: the Leases of others may have been listed long before this
+// process sees its own.
+func TestFirstHeardLate(t *testing.T) {
+	w := newWorld(t)
+	w.list(leaseAt("b", start, policiesAt(9)))
+	w.clock.Step(leaseDuration)
+	w.heard("a", 50)
+	if got, want := w.pass(), "in force on 1 of 2 replicas; waiting for b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDrippingWatch: a watch that tells ever more late of many renewals of this
+// replica, and of few of another one, does not make that one seem gone.
+func TestDrippingWatch(t *testing.T) {
+	w := newWorld(t)
+	w.list()
+	w.heard("a", 50)
+	w.heard("b", 9)
+	renewed := w.clock.Now()
+	for range 10 {
+		w.clock.Step(sight - time.Second)
+		renewed = renewed.Add(publishPause)
+		w.see(leaseAt("a", renewed, policiesAt(50)))
+		if got := w.pass(); got == "" {
+			t.Fatalf("passed at %v by what was written at %v", w.clock.Since(start), renewed.Sub(start))
+		}
+	}
+}
+
+// leaseOfRival is the Lease of this replica, written by another process.
+func leaseOfRival(renewed time.Time, enforced map[string]string) *coordinationv1.Lease {
+	lease := leaseAt("a", renewed, enforced)
+	lease.Spec.HolderIdentity = ptr.To("a_2")
+	return lease
 }

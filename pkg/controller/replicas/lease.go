@@ -62,13 +62,18 @@ func renewed(last *coordinationv1.Lease, name, holder string, enforced map[strin
 		lease.Annotations = map[string]string{}
 	}
 	lease.Annotations[enforcedAnnotation] = string(text)
-	if ptr.Deref(lease.Spec.HolderIdentity, "") != holder {
+	if holderOf(lease) != holder {
 		lease.Spec.HolderIdentity = &holder
 		lease.Spec.AcquireTime = &metav1.MicroTime{Time: now}
 	}
 	lease.Spec.LeaseDurationSeconds = ptr.To(int32(leaseDuration / time.Second))
 	lease.Spec.RenewTime = &metav1.MicroTime{Time: now}
 	return lease, nil
+}
+
+// holderOf returns the process that has written a Lease.
+func holderOf(lease *coordinationv1.Lease) string {
+	return ptr.Deref(lease.Spec.HolderIdentity, "")
 }
 
 // enforcedIn returns what is in force on a replica. Of what cannot be read, nothing is.

@@ -30,12 +30,14 @@ const (
 // each was heard of, by the clock of this server: those of others may be wrong.
 type observer struct {
 	leases coordinationv1client.LeaseInterface
-	own    string // identity of this replica
+	own    string // name of the Lease of this replica
+	holder string // this process
 	clock  clock.WithTicker
 
 	mu       sync.RWMutex
 	synced   bool                // the Leases have been read
 	replicas map[string]*replica // by the names of their Leases
+	heard    time.Time           // when this process was last seen to renew its Lease
 	watchers []*func()           // never changed in place
 }
 
@@ -43,13 +45,13 @@ type observer struct {
 type replica struct {
 	identity string
 	lease    *coordinationv1.Lease
+	holder   string // the process that has written the Lease
 	enforced map[string]string
-	seen     time.Time // when the Lease was seen to change
 	ends     time.Time // when nobody waits for the replica any more
 }
 
-func newObserver(leases coordinationv1client.LeaseInterface, own string, clock clock.WithTicker) *observer {
-	return &observer{leases: leases, own: own, clock: clock, replicas: map[string]*replica{}}
+func newObserver(leases coordinationv1client.LeaseInterface, own, holder string, clock clock.WithTicker) *observer {
+	return &observer{leases: leases, own: own, holder: holder, clock: clock, replicas: map[string]*replica{}}
 }
 
 // run follows the Leases until ctx ends.
@@ -140,11 +142,41 @@ func (o *observer) put(lease *coordinationv1.Lease) {
 	}
 	before := o.replicas[lease.Name]
 	now := o.clock.Now()
-	next := &replica{identity: identityOf(lease), lease: lease, enforced: enforcedIn(lease), seen: now, ends: now.Add(durationOf(lease))}
+	next := &replica{identity: identityOf(lease), lease: lease, holder: holderOf(lease), enforced: enforcedIn(lease), ends: now.Add(durationOf(lease))}
 	if before != nil && before.lease.UID == lease.UID && before.lease.Spec.RenewTime.Equal(lease.Spec.RenewTime) {
-		next.seen, next.ends = before.seen, before.ends
+		next.ends = before.ends
+	} else if lease.Name == o.own && next.holder == o.holder {
+		o.hear(now)
 	}
 	o.replicas[lease.Name] = next
+}
+
+// hear notes that this process was seen to renew its Lease. After a while in which it
+// was not, all others get their time anew: their renewals may be on their way too,
+// behind this one.
+func (o *observer) hear(now time.Time) {
+	if now.Sub(o.heard) > sight {
+		for name, one := range o.replicas {
+			again := *one
+			if ends := now.Add(durationOf(one.lease)); again.ends.Before(ends) {
+				again.ends = ends
+			}
+			o.replicas[name] = &again
+		}
+	}
+	o.heard = now
+}
+
+// lost says that another process has written the Lease of this one, or that it has
+// been deleted.
+func (o *observer) lost() (taken, deleted bool) {
+	o.mu.RLock()
+	defer o.mu.RUnlock()
+	own := o.replicas[o.own]
+	if own == nil {
+		return false, !o.heard.IsZero()
+	}
+	return own.holder != o.holder, false
 }
 
 func (o *observer) watch(notify func()) (stop func()) {

@@ -45,7 +45,7 @@ func TestSweep(t *testing.T) {
 	api := newCluster()
 	clock := clocktesting.NewFakeClock(start)
 	leases := api.connect().Leases(namespace)
-	o := newObserver(leases, "a", clock)
+	o := newObserver(leases, leaseOfA, "a_1", clock)
 	put := func(name string) *coordinationv1.Lease {
 		t.Helper()
 		lease, err := leases.Create(t.Context(), leaseAt(name, start, nil), metav1.CreateOptions{})
@@ -85,12 +85,12 @@ func TestObserverFollows(t *testing.T) {
 	api := newCluster()
 	conn, other := api.connect(), api.connect().Leases(namespace)
 	clock := clocktesting.NewFakeClock(start)
-	w := &world{observer: newObserver(conn.Leases(namespace), "a", clock), t: t, clock: clock}
+	w := &world{observer: newObserver(conn.Leases(namespace), leaseOfA, "a_1", clock), t: t, clock: clock}
 	go w.run(t.Context())
 	write := func(name string, version int) {
 		t.Helper()
-		w.count++
-		lease := leaseAt(name, start.Add(time.Duration(w.count)*time.Millisecond), policiesAt(version))
+		clock.Step(time.Millisecond)
+		lease := leaseAt(name, clock.Now(), policiesAt(version))
 		stored, err := other.Get(t.Context(), lease.Name, metav1.GetOptions{})
 		if err != nil {
 			_, err = other.Create(t.Context(), lease, metav1.CreateOptions{})
@@ -113,6 +113,7 @@ func TestObserverFollows(t *testing.T) {
 	if got := w.pass(); got != unknown {
 		t.Errorf("got %q in an outage", got)
 	}
+	write("a", 50)
 	conn.sever(nil)
 	eventually(t, "the Leases are not seen after the outage", func() bool { return w.pass() == "" && conn.watched() })
 	if err := other.Delete(t.Context(), leasePrefix+"a", metav1.DeleteOptions{}); err != nil {

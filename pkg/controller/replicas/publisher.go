@@ -17,7 +17,6 @@ import (
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 )
 
 const (
@@ -54,10 +53,13 @@ type publisher struct {
 	last    *coordinationv1.Lease // as it was written; nil when that is not known
 	left    bool
 	failing bool
+	taken   int // how often another process was found to have written the Lease; see contest
 
 	joined  atomic.Pointer[time.Time] // when the Lease was written first
 	failure atomic.Pointer[error]     // of the last write
 	passed  atomic.Bool               // ready was nil
+
+	contested atomic.Pointer[time.Time] // until when others may write the Lease; nil when nobody does
 }
 
 func newPublisher(leases coordinationv1client.LeaseInterface, name, holder string, enforcement Enforcement,
@@ -167,9 +169,13 @@ func (p *publisher) writeOnce(ctx context.Context, enforced map[string]string) e
 		switch {
 		case err == nil:
 			last = found
+			p.contest(ctx, found)
 		case !apierrors.IsNotFound(err):
 			return err
 		}
+	}
+	if p.inContest(ctx) {
+		enforced = map[string]string{} // on both, this is not known
 	}
 	next, err := renewed(last, p.name, p.holder, enforced, p.clock.Now())
 	if err != nil {
@@ -195,7 +201,7 @@ func (p *publisher) leave(ctx context.Context) error {
 	for range attempts {
 		var lease *coordinationv1.Lease
 		lease, err = p.leases.Get(ctx, p.name, metav1.GetOptions{})
-		if err == nil && ptr.Deref(lease.Spec.HolderIdentity, "") != p.holder {
+		if err == nil && holderOf(lease) != p.holder {
 			return nil // a server of the same name has been started
 		}
 		if err == nil {

@@ -57,7 +57,8 @@ type Options struct {
 	// etcd does not answer it. It leaves leading to others then. Nil means that it always
 	// can.
 	Able func() error
-	// Clock is the real one when it is nil.
+	// Clock is the real one when it is nil. Elections go by the real one in any case:
+	// client-go knows no other.
 	Clock clock.WithTicker
 }
 
@@ -94,7 +95,7 @@ func New(o Options) (*Member, error) {
 	leases := o.Leases.Leases(o.Namespace)
 	return &Member{
 		publisher: newPublisher(leases, name, holder, o.Enforcement, o.Age, o.Clock),
-		observer:  newObserver(leases, o.Identity, o.Clock),
+		observer:  newObserver(leases, name, holder, o.Clock),
 		elector:   newElector(o.Leases, o.Namespace, holder, o.Able),
 		leaving:   make(chan struct{}),
 	}, nil
@@ -121,6 +122,7 @@ func (m *Member) run(ctx context.Context, lead func(ctx context.Context)) {
 			cancel()
 		}
 	})
+	defer m.observer.watch(m.reclaim)()
 	running.Go(func() { m.observer.run(ctx) })
 	running.Go(func() {
 		select {
@@ -130,6 +132,15 @@ func (m *Member) run(ctx context.Context, lead func(ctx context.Context)) {
 		}
 	})
 	m.publisher.run(ctx)
+}
+
+// reclaim has the Lease written soon when this process has lost it. A contest goes on
+// at the pace of renewals.
+func (m *Member) reclaim() {
+	taken, deleted := m.observer.lost()
+	if deleted || taken && m.publisher.contested.Load() == nil {
+		m.publisher.advanced()
+	}
 }
 
 // lead also removes what replicas that were killed have left behind.

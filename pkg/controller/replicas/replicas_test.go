@@ -16,6 +16,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/ptr"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
@@ -25,16 +26,23 @@ import (
 // TestLeaderChanges: each policy gets its conditions, once, whoever leads when it is
 // written and however the leader goes.
 func TestLeaderChanges(t *testing.T) {
-	const changes = 20
+	const (
+		changes = 20
+		pending = 16 // policies without conditions at a time
+	)
 	f := newFleet(t)
 	servers := []*server{f.start(), f.start(), f.start()}
 	ctx, cancel := context.WithCancel(t.Context())
 	var writing sync.WaitGroup
 	writing.Go(func() {
-		for i := 0; ctx.Err() == nil; i++ {
-			f.policies.create(fmt.Sprintf("p%d", i))
-			time.Sleep(time.Millisecond)
-		}
+		created := 0
+		_ = wait.PollUntilContextCancel(ctx, time.Millisecond, true, func(context.Context) (bool, error) {
+			if created < pending || f.policies.isReady(fmt.Sprintf("p%d", created-pending)) {
+				f.policies.create(fmt.Sprintf("p%d", created))
+				created++
+			}
+			return false, nil
+		})
 	})
 	for change := range changes {
 		leader, others := f.leader(servers)
@@ -49,7 +57,7 @@ func TestLeaderChanges(t *testing.T) {
 		if err := leader.Leave(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if f.api.lease(t, leasePrefix+leader.observer.own) != nil {
+		if f.api.lease(t, leader.observer.own) != nil {
 			t.Error("who has left is waited for")
 		}
 		servers = append(others, f.start())

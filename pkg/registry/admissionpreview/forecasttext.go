@@ -14,8 +14,11 @@ import (
 // line says what became of the objects, or nothing when there are none.
 func (t *tally) line(what selection) string {
 	judged := t.judged()
-	if judged+t.remaining == 0 {
+	switch {
+	case judged+t.remaining == 0:
 		return ""
+	case judged == 0:
+		return fmt.Sprintf("%d existing %s were not judged in time", t.remaining, what.resource())
 	}
 	of := fmt.Sprintf("%d", judged)
 	if t.truncated {

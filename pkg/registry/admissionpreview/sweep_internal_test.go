@@ -181,7 +181,7 @@ func TestLine(t *testing.T) {
 		{tally{}, ""},
 		{tally{counts: [gradePassed + 1]int{gradePassed: 2}}, "none of 2 existing pods would be denied"},
 		{tally{counts: [gradePassed + 1]int{gradePassed: 2}, remaining: 3}, "none of 2 existing pods would be denied; 3 more were not judged in time"},
-		{tally{remaining: 3}, "none of 0 existing pods would be denied; 3 more were not judged in time"},
+		{tally{remaining: 3}, "3 existing pods were not judged in time"},
 		{tally{counts: [gradePassed + 1]int{gradePassed: 2}, truncated: true}, "none of the first 2 existing pods would be denied"},
 		{
 			tally{counts: [gradePassed + 1]int{gradeDenied: 1, gradeError: 2, gradeWarned: 3, gradeAudited: 4, gradeIgnored: 5}},

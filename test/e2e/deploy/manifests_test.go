@@ -115,6 +115,8 @@ func TestComponents(t *testing.T) {
 			t.Errorf("the Deployment has no %s:\n%s", want, deployment)
 		}
 	}
+	restricted(t, c, rendered["Deployment portcullis-system/portcullis"])
+	restricted(t, c, rendered["StatefulSet portcullis-system/portcullis-etcd"])
 	for name, object := range rendered {
 		switch object.GetName() {
 		case "portcullis:serving-certificate":
@@ -136,6 +138,37 @@ func TestComponents(t *testing.T) {
 		if want, got := encoded(t, validating[field]), encoded(t, mutating[field]); got != want {
 			t.Errorf("%s: mutations has\n%s\nand validations\n%s", field, got, want)
 		}
+	}
+}
+
+// restricted has the namespace accept a Pod of a workload.
+func restricted(t *testing.T, c *controlplane.ControlPlane, workload *unstructured.Unstructured) {
+	t.Helper()
+	pod, _, err := unstructured.NestedMap(workload.Object, "spec", "template")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod["apiVersion"], pod["kind"] = "v1", "Pod"
+	template := &unstructured.Unstructured{Object: pod}
+	template.SetNamespace(workload.GetNamespace())
+	template.SetName("one-of-" + workload.GetName())
+	// A StatefulSet adds its volumes to those of the template.
+	volumes, _, err := unstructured.NestedSlice(pod, "spec", "volumes")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if workload.GetKind() == "StatefulSet" {
+		volumes = append(volumes, map[string]any{"name": "data", "persistentVolumeClaim": map[string]any{"claimName": "data"}})
+	}
+	if err := unstructured.SetNestedSlice(pod, volumes, "spec", "volumes"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, c, encoded(t, pod), "create", "--dry-run=server", "-f", "-")
+	if err := unstructured.SetNestedField(pod, true, "spec", "hostNetwork"); err != nil {
+		t.Fatal(err)
+	}
+	if output, err := kubectl(t, c, encoded(t, pod), "create", "--dry-run=server", "-f", "-"); err == nil || !strings.Contains(output, "violates PodSecurity \"restricted") {
+		t.Errorf("a Pod on the network of its node: error %v: %s", err, output)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestDenyEverything(t *testing.T) {
 	s.run("", "annotate", "pvap", "deny-everything", "seen=yes")
 	s.run("", remove...)
 	s.wait("a write", func(context.Context) error {
-		_, err := s.try("", "-n", s.namespace, "create", "configmap", "allowed")
+		_, err := s.try("", "-n", s.namespace, "create", "configmap", "allowed", "--from-literal="+kindKey+"="+goodKind)
 		return err
 	})
 }

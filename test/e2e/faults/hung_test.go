@@ -11,47 +11,68 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/portcullis-dev/portcullis/test/cluster"
 )
 
-// TestHung lets a replica hang, with its connections open. Writes that reach it are
-// refused in the time of the webhook. Others reach the other replica, and after a while
-// all do, without anybody's help.
+// calm is longer than a write is waited for: what is refused is known by then.
+const calm = reviewTimeout + 2*time.Second
+
+// TestHung lets each replica hang for a while, with its connections open. Writes that
+// reach it are refused in the time of the webhook. Others reach the other replica, and
+// after a while all do, without anybody's help.
 func TestHung(t *testing.T) {
 	s := newScene(t, "hung")
 	s.storeDenials(1)
 	load := s.startLoad(1, 20)
 	s.wait("writes", func(context.Context) error { return load.atLeast(20) })
-
-	// It is the one that kube-apiserver asks: the next write is refused.
-	victim := s.live()[0]
-	if err := victim.Pause(); err != nil {
-		t.Fatal(err)
+	for _, victim := range s.live() {
+		s.hang(victim, load)
 	}
-	hung := time.Now()
-	s.waitBalanced(s.live()[1:]...)
-	out := time.Since(hung)
-	// Until nothing fails any more.
-	calm := quickOr(5*time.Second, 20*time.Second)
-	s.wait("writes that succeed", func(context.Context) error { return load.calmSince(calm) })
-	healed := time.Since(hung) - calm
-	if err := victim.Resume(); err != nil {
-		t.Fatal(err)
-	}
-	s.waitWhole()
 	result := load.end()
-	t.Logf("out of the balancer after  %s", out)
-	t.Logf("last failure after         %s", healed)
-	t.Logf("load                       %s", result)
+	t.Logf("load  %s", result)
 	if result.bypassed != 0 {
 		t.Error("a replica that hangs lets bad writes pass")
+	}
+	if result.failed == 0 {
+		t.Error("no write has reached a replica while it was hanging: this shows nothing")
 	}
 	for reason := range result.why {
 		if !strings.Contains(reason, "failed calling webhook") {
 			t.Errorf("a write was refused for another reason: %s", reason)
 		}
 	}
-	if _, err := s.kube.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), s.configMap("after", goodKind), metav1.CreateOptions{}); err != nil {
-		t.Error(err)
+}
+
+// hang lets a replica hang until writes do not fail any more.
+func (s *scene) hang(victim *cluster.Replica, load *load) {
+	s.Helper()
+	var others []*cluster.Replica
+	for _, replica := range s.live() {
+		if replica != victim {
+			others = append(others, replica)
+		}
 	}
+	before := load.failed()
+	began := time.Now()
+	if err := victim.Pause(); err != nil {
+		s.Fatal(err)
+	}
+	s.waitBalanced(others...)
+	out := time.Since(began)
+	// kube-apiserver has a connection to one replica at a time, or to a few.
+	reached := load.stuckWithin(s.Context(), 3*time.Second)
+	if reached {
+		s.wait("writes that succeed", func(context.Context) error { return load.calmSince(began, calm) })
+	}
+	healed := time.Since(began) - calm
+	if err := victim.Resume(); err != nil {
+		s.Fatal(err)
+	}
+	s.waitWhole()
+	if !reached {
+		s.Logf("%s hangs: no write reaches it", victim.Identity)
+		return
+	}
+	s.Logf("%s hangs: out of the balancer after %s; %d writes refused, the last of them begun after %s",
+		victim.Identity, out.Round(time.Millisecond), load.failed()-before, healed.Round(time.Millisecond))
 }

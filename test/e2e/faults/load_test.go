@@ -15,6 +15,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -154,12 +155,15 @@ func (l *load) atLeast(count int) error {
 	return nil
 }
 
-// calmSince is an error when a write that was begun within this time has failed, or
-// has no answer.
-func (l *load) calmSince(calm time.Duration) error {
+// calmSince is an error when a write that was begun after then, and not for a while, has
+// failed or has no answer.
+func (l *load) calmSince(then time.Time, calm time.Duration) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	began := l.lastFailed
+	began := then
+	if l.lastFailed.After(began) {
+		began = l.lastFailed
+	}
 	for _, open := range l.open {
 		if open.After(began) && time.Since(open) > time.Second {
 			began = open
@@ -169,4 +173,27 @@ func (l *load) calmSince(calm time.Duration) error {
 		return fmt.Errorf("a write of %s ago has failed or has no answer", since)
 	}
 	return nil
+}
+
+// failed is how many writes have failed.
+func (l *load) failed() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.tally.failed
+}
+
+// stuckWithin says whether a write gets no answer for a second. It is not looked for
+// longer than patience.
+func (l *load) stuckWithin(ctx context.Context, patience time.Duration) bool {
+	err := wait.PollUntilContextTimeout(ctx, pollInterval, patience, true, func(context.Context) (bool, error) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		for _, began := range l.open {
+			if time.Since(began) > time.Second {
+				return true, nil
+			}
+		}
+		return false, nil
+	})
+	return err == nil
 }

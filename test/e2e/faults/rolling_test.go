@@ -8,10 +8,6 @@ package faults_test
 import (
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-
 	"github.com/portcullis-dev/portcullis/test/cluster"
 )
 
@@ -58,19 +54,4 @@ func (s *scene) replace(old *cluster.Replica) {
 		s.Fatal(err)
 	}
 	s.Balancer.Remove(old.Address)
-}
-
-// generation counts the changes of what the APIService is to be.
-func (s *scene) generation() int64 {
-	s.Helper()
-	client, err := dynamic.NewForConfig(s.Config)
-	if err != nil {
-		s.Fatal(err)
-	}
-	services := client.Resource(schema.GroupVersionResource{Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"})
-	found, err := services.Get(s.Context(), cluster.APIService, metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
-	return found.GetGeneration()
 }

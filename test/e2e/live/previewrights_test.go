@@ -101,13 +101,17 @@ func hiddenQuestions(t *testing.T) []hiddenQuestion {
 	}
 	candidates := func(request *v1alpha1.PreviewRequest, policy, binding string) v1alpha1.AdmissionPreviewSpec {
 		spec := v1alpha1.AdmissionPreviewSpec{Request: request, StoredPolicies: v1alpha1.IgnoreStoredPolicies}
-		for kind, text := range map[string]string{policyKind: policy, bindingKind: binding} {
-			spec.Policies = append(spec.Policies, *raw(t, made(t, oursVersion, kind, "candidate", text)))
+		if policy != "" {
+			spec.Policies = append(spec.Policies, *raw(t, made(t, oursVersion, policyKind, "candidate", policy)))
 		}
+		spec.Policies = append(spec.Policies, *raw(t, made(t, oursVersion, bindingKind, "candidate", binding)))
 		return spec
 	}
 	const bound = `{policyName: candidate, validationActions: [Deny]}`
-	const boundToSecret = `{policyName: candidate, validationActions: [Deny], paramRef: {name: hidden-secret, namespace: ` + hiddenNamespace + `, parameterNotFoundAction: Deny}}`
+	const toSecret = `, validationActions: [Deny], paramRef: {name: hidden-secret, namespace: ` + hiddenNamespace + `, parameterNotFoundAction: Deny}}`
+	const boundToSecret = `{policyName: candidate` + toSecret
+	stored := candidates(request(), "", `{policyName: `+hiddenNamespace+`.example.com`+toSecret)
+	stored.StoredPolicies = v1alpha1.IncludeStoredPolicies
 	simple := func(expression string) string {
 		return `{matchConstraints: ` + onJudged + `, validations: [{expression: "` + expression + `"}]}`
 	}
@@ -117,11 +121,12 @@ func hiddenQuestions(t *testing.T) []hiddenQuestion {
 	}
 	sweep := v1alpha1.AdmissionPreviewSpec{Objects: &v1alpha1.PreviewObjects{Resource: v1alpha1.GroupVersionResource{Resource: "secrets"}, Namespace: hiddenNamespace}}
 	everywhere := v1alpha1.AdmissionPreviewSpec{Objects: &v1alpha1.PreviewObjects{Resource: v1alpha1.GroupVersionResource{Resource: "secrets"}}}
-	ours := fmt.Sprintf(`"code": %d`, http.StatusForbidden)
+	refused := fmt.Sprintf(`"code": %d`, http.StatusForbidden)
 	return []hiddenQuestion{
 		{"values of a stored policy's Secret", v1alpha1.AdmissionPreviewSpec{Request: request()}, `"concealed"`, `"params.data.value": "`, ""},
-		{"a candidate that reads Secrets", candidates(request(), ofSecrets, boundToSecret), ours, `"allowed": false`, ""},
+		{"a candidate that reads Secrets", candidates(request(), ofSecrets, boundToSecret), refused, `"allowed": false`, ""},
 		{"why a candidate may not", candidates(request(), ofSecrets, boundToSecret), forbidden(`get resource \"secrets\" in API group \"\" in the namespace \"*\"`), `"outcome": "Denied"`, ""},
+		{"a candidate that has a stored policy read a Secret", stored, forbidden(`get resource \"secrets\" in API group \"\" in the namespace \"hidden\"`), `"binding": "candidate"`, ""},
 		{"a candidate that reads the Namespace", candidates(request(), simple("namespaceObject.metadata.labels.secret == 'x'"), bound), forbidden(`get resource \"namespaces\"`), `"namespaceObject.metadata.labels.secret": "label"`, `"label"`},
 		{"a candidate that asks about another user", candidates(request(), simple("authorizer.serviceAccount('kube-system', 'x').group('').resource('pods').check('get').allowed()"), bound), forbidden(`impersonate resource \"serviceaccounts\"`), `"message"`, ""},
 		{"a request of another user", v1alpha1.AdmissionPreviewSpec{Request: as("someone")}, forbidden(`impersonate resource \"users\"`), `"allowed": false`, ""},
