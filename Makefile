@@ -71,6 +71,11 @@ fuzz: ## Run every fuzz target for FUZZTIME, 10s when not given.
 prove-etcd-outage: ## Stop etcd for 60 s under 50 reviews a second, and count what goes wrong.
 	PORTCULLIS_ETCD_OUTAGE=60s go test -count=1 -v -run '^TestProveEtcdOutage$$' -timeout 10m ./test/process
 
+.PHONY: prove-faults
+prove-faults: controlplane ## Kill, hang, restart and replace everything in a cluster under load, and count what goes wrong; takes ten minutes.
+	go build -o bin/ ./cmd/...
+	PORTCULLIS_FAULTS=full go test -tags e2e -count=1 -v -timeout 60m $(TEST_FLAGS) ./test/e2e/faults
+
 .PHONY: update-faults
 update-faults: ## Write docs/faults.md from the table of the tests, which verify it.
 	go test -count=1 ./test/integration/faults -update
@@ -98,7 +103,7 @@ conformance: build ## Judge the recorded cases of CONFORMANCE_DIR and compare wi
 ##@ Verify
 
 .PHONY: verify
-verify: verify-scripts verify-boilerplate verify-tidy verify-codegen verify-openapi verify-lint ## Check everything that can be checked without running the code.
+verify: verify-scripts verify-boilerplate verify-links verify-tidy verify-codegen verify-openapi verify-lint ## Check everything that can be checked without running the code.
 
 .PHONY: lint
 lint: verify-lint ## Another name for verify-lint.
@@ -122,6 +127,10 @@ verify-tidy: ## Check that every go.mod is tidy.
 .PHONY: verify-boilerplate
 verify-boilerplate: ## Check that every file of code begins with the license header.
 	hack/verify-boilerplate.sh
+
+.PHONY: verify-links
+verify-links: ## Check that every link of the documents leads to a file, and to a heading of it.
+	go run ./hack/links
 
 .PHONY: verify-scripts
 verify-scripts: ## Check that every script is executable, short and stops at the first error.

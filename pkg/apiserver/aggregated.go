@@ -78,7 +78,7 @@ func NewAggregatedConfig(opts AggregatedOptions) (*Config, error) {
 		return nil, err
 	}
 	config.Extra.Ready = append(config.Extra.Ready, frontProxyKnown(generic.Authentication.RequestHeaderConfig.CAContentProvider))
-	storeIn(config, opts.Etcd, opts.EtcdPrefix)
+	storeIn(config, opts.Etcd, opts.EtcdPrefix, true)
 	if err := opts.prioritize(config); err != nil {
 		return nil, err
 	}

@@ -49,13 +49,15 @@ func secure(generic *genericapiserver.Config, listener net.Listener, cert dynami
 }
 
 // storeIn keeps the stored kinds in etcd. No check of etcd is added to /livez and
-// /readyz: a server that has read the policies judges without it.
-func storeIn(config *Config, transport storagebackend.TransportConfig, prefix string) {
+// /readyz: a server that has read the policies judges without it. Collected says that
+// the garbage collector of a cluster runs.
+func storeIn(config *Config, transport storagebackend.TransportConfig, prefix string, collected bool) {
 	prefix = cmp.Or(prefix, DefaultEtcdPrefix)
 	backend := storagebackend.NewDefaultConfig(prefix, config.codecs.LegacyCodec(v1alpha1.SchemeGroupVersion))
 	backend.EncodeVersioner = runtime.NewMultiGroupVersioner(v1alpha1.SchemeGroupVersion, schema.GroupKind{Group: v1alpha1.GroupName})
 	backend.Transport = transport
 	storage := etcd.NewStorage(*backend, config.Generic.StorageObjectCountTracker)
+	storage.Collected = collected
 	config.Generic.RESTOptionsGetter = storage
 	config.Generic.AddHealthzChecks(healthz.NamedCheck("etcd", func(*http.Request) error { return storage.Reachable() }))
 	config.Snapshot = follow.NewSnapshot(storage, clock.RealClock{})

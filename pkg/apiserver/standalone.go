@@ -56,7 +56,7 @@ func NewStandaloneConfig(opts StandaloneOptions) (*Config, error) {
 	if err := opts.serve(generic); err != nil {
 		return nil, err
 	}
-	storeIn(config, opts.Etcd, opts.EtcdPrefix)
+	storeIn(config, opts.Etcd, opts.EtcdPrefix, false)
 	generic.Authentication.Authenticator = access.NewAuthenticator(opts.ClientCA, opts.Users)
 	generic.Authorization.Authorizer, err = access.NewAuthorizer(opts.View)
 	if err != nil {

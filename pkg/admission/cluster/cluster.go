@@ -42,9 +42,6 @@ type Selection struct {
 	Namespace string
 	Name      string
 	Selector  labels.Selector // used when Name is empty; nil selects nothing
-	// Limit bounds how many objects a Selector selects, the first by namespace and
-	// name; 0 selects all. It is for looking at a part of what may be large.
-	Limit int
 }
 
 // Mapping returns how mapper maps the kind of s. It is an error when the kind
@@ -79,6 +76,14 @@ type View interface {
 	// and is no error. The errors of Selection.Mapping are those of Objects, and
 	// an object that cannot be converted to the asked version is an error too.
 	Objects(ctx context.Context, selection Selection) ([]*unstructured.Unstructured, error)
+	// Walk visits the objects that Objects would return, one after the other, and holds
+	// a small part of them at a time: it is for looking at what may be large. It ends
+	// when visit says so, and with the error of visit. The order is the same each time:
+	// that of ComparePaths, which is that of kube-apiserver; what another API server
+	// lists comes in its order. Of objects that change meanwhile it may show one state
+	// or the other. An error may come when a part has been visited, and so may the end
+	// of ctx.
+	Walk(ctx context.Context, selection Selection, visit Visit) error
 	// Mapper maps kinds to resources and scopes. For a kind that is not served
 	// it returns a meta.NoKindMatchError. It is comparable: views with the same one
 	// have the same schemas.

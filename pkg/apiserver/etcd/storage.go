@@ -39,6 +39,11 @@ const countPollPeriod = time.Minute
 // elsewhere: that waits for etcd when a server starts, and gives up; and it lets
 // a lost connection rest for minutes and a request wait for one.
 type Storage struct {
+	// Collected says that a garbage collector looks after the stored objects: a
+	// foreground or an orphaning delete waits for it, for ever where none runs. It is
+	// set before the first kind is opened.
+	Collected bool
+
 	config  storagebackend.Config
 	counter flowcontrolrequest.StorageObjectCountTracker
 
@@ -58,12 +63,10 @@ func NewStorage(config storagebackend.Config, counter flowcontrolrequest.Storage
 // GetRESTOptions says how a resource is stored.
 func (s *Storage) GetRESTOptions(resource schema.GroupResource, _ runtime.Object) (generic.RESTOptions, error) {
 	return generic.RESTOptions{
-		StorageConfig:           s.config.ForResource(resource),
-		Decorator:               s.open,
-		DeleteCollectionWorkers: 1,
-		// No garbage collector runs beside a standalone server: with it enabled, a
-		// foreground or orphaning delete would wait for one for ever.
-		EnableGarbageCollection:   false,
+		StorageConfig:             s.config.ForResource(resource),
+		Decorator:                 s.open,
+		DeleteCollectionWorkers:   1,
+		EnableGarbageCollection:   s.Collected,
 		ResourcePrefix:            resourcePrefix(resource),
 		CountMetricPollPeriod:     countPollPeriod,
 		StorageObjectCountTracker: s.counter,

@@ -397,7 +397,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(families), 20; got != want {
+	if got, want := len(families), 21; got != want {
 		t.Errorf("%d metrics, want %d", got, want)
 	}
 	for _, family := range families {

@@ -134,11 +134,15 @@ func (c *Controller) followGate(ctx context.Context, add func(name string)) {
 		case <-news:
 		case <-ticker.C():
 		}
-		for name, entry := range c.propagation.all() {
+		entries := c.propagation.all()
+		for name, entry := range entries {
 			report, ok := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
 			if passed, text := c.propagation.passed(&report); !ok || passed || c.propagation.due(entry, text) {
 				add(name)
 			}
+		}
+		if len(entries) == 0 {
+			continue
 		}
 		rest := c.propagation.clock.NewTimer(roundPause)
 		select {

@@ -60,7 +60,7 @@ func newCluster(objects ...runtime.Object) *cluster {
 		if err != nil {
 			return true, nil, err
 		}
-		before := stored.(*unstructured.Unstructured).GetResourceVersion() //nolint:errcheck,forcetypeassert // the tracker of a dynamic client holds nothing else
+		before := stored.(*unstructured.Unstructured).GetResourceVersion()
 		if !strings.Contains(string(patch.GetPatch()), `{"op":"add","path":"/metadata/resourceVersion","value":"`+before+`"}`) {
 			return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
 		}
@@ -68,7 +68,7 @@ func newCluster(objects ...runtime.Object) *cluster {
 		if err != nil {
 			return true, nil, err
 		}
-		changed := object.(*unstructured.Unstructured).DeepCopy() //nolint:errcheck,forcetypeassert // as above
+		changed := object.(*unstructured.Unstructured).DeepCopy()
 		revision, err := strconv.Atoi(before)
 		if err != nil {
 			return true, nil, err

@@ -27,10 +27,9 @@ func configuration(kind, name string, written time.Time, annotations map[string]
 	object.SetName(name)
 	object.SetResourceVersion("1")
 	object.SetAnnotations(annotations)
-	fields := metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:annotations":{"f:` + UntilAnnotation + `":{}}}}`)}
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{
-		{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:webhooks":{}}`)}, Time: &metav1.Time{Time: now().Add(time.Hour)}},
-		{Manager: "kubectl-patch", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &fields, Time: &metav1.Time{Time: written}},
+		{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(`{"f:webhooks":{}}`), Time: &metav1.Time{Time: now().Add(time.Hour)}},
+		{Manager: "kubectl-patch", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:` + UntilAnnotation + `":{}}}}`), Time: &metav1.Time{Time: written}},
 	})
 	return object
 }

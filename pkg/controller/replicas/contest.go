@@ -33,18 +33,19 @@ func (p *publisher) contest(ctx context.Context, found *coordinationv1.Lease) {
 }
 
 // inContest says whether another process may write the Lease too.
-func (p *publisher) inContest(ctx context.Context) bool {
+func (p *publisher) inContest() bool {
 	until := p.contested.Load()
-	if until == nil {
-		return false
-	}
-	if p.clock.Now().Before(*until) {
-		return true
+	return until != nil && p.clock.Now().Before(*until)
+}
+
+// settle ends a contest that was over when the Lease was written.
+func (p *publisher) settle(ctx context.Context) {
+	if p.contested.Load() == nil || p.inContest() {
+		return
 	}
 	if p.taken > 1 {
 		klog.FromContext(ctx).Info("No other server writes the Lease of this one any more", "lease", p.name)
 	}
 	p.contested.Store(nil)
 	p.taken = 0
-	return false
 }

@@ -12,6 +12,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 )
 
 func TestObserverTells(t *testing.T) {
@@ -120,4 +122,73 @@ func TestObserverFollows(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "a deletion is not seen", func() bool { return w.pass() == unknown })
+}
+
+// TestBacklogInOrder: after a while in which nothing came, what was written meanwhile
+// comes in the order in which it was. The own Lease may be the first, and the others
+// seem to have ended: they are alive, and one of them lags.
+func TestBacklogInOrder(t *testing.T) {
+	write := catalog.Write{Kind: "Policy", ResourceVersion: "101"}
+	const stall = 20 * time.Second
+	tests := []struct {
+		name   string
+		before func(w *world)
+		late   time.Duration // how long ago the renewals were made that come first
+	}{
+		{"what comes is old", func(*world) {}, stall - renewPeriod},
+		// As if the own clock had been put back meanwhile.
+		{"what comes seems new", func(*world) {}, 0},
+		{"the own Lease was deleted meanwhile", func(w *world) { _ = w.Delete(leaseAt("a", start, nil)) }, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.list()
+			w.heard("a", 100)
+			w.heard("b", 100)
+			w.watch(func() { // as followGate does
+				if passed, _ := w.passed([]catalog.Write{write}); passed {
+					t.Error("passed, and b lags")
+				}
+			})
+			w.clock.Step(stall)
+			test.before(w)
+			for range 3 {
+				renewed := w.clock.Now().Add(-test.late)
+				w.see(leaseAt("a", renewed, policiesAt(101)))
+				w.see(leaseAt("b", renewed, policiesAt(100)))
+				w.clock.Step(renewPeriod)
+			}
+		})
+	}
+}
+
+// TestFirstHeardLate: the Leases of others may have been listed long before this
+// process sees its own.
+func TestFirstHeardLate(t *testing.T) {
+	w := newWorld(t)
+	w.list(leaseAt("b", start, policiesAt(9)))
+	w.clock.Step(leaseDuration)
+	w.heard("a", 50)
+	if got, want := w.pass(), "in force on 1 of 2 replicas; waiting for b"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// TestDrippingWatch: a watch that tells ever more late of many renewals of this
+// replica, and of few of another one, does not make that one seem gone.
+func TestDrippingWatch(t *testing.T) {
+	w := newWorld(t)
+	w.list()
+	w.heard("a", 50)
+	w.heard("b", 9)
+	renewed := w.clock.Now()
+	for range 10 {
+		w.clock.Step(sight - time.Second)
+		renewed = renewed.Add(publishPause)
+		w.see(leaseAt("a", renewed, policiesAt(50)))
+		if got := w.pass(); got == "" {
+			t.Fatalf("passed at %v by what was written at %v", w.clock.Since(start), renewed.Sub(start))
+		}
+	}
 }

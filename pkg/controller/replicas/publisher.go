@@ -139,6 +139,7 @@ func (p *publisher) publish(ctx context.Context, enforced map[string]string) boo
 		p.failing = false
 		logger.Info("The Lease of this server can be written again", "lease", p.name)
 	}
+	p.settle(ctx)
 	if p.joined.Load() == nil {
 		now := p.clock.Now()
 		p.joined.Store(&now)
@@ -174,7 +175,7 @@ func (p *publisher) writeOnce(ctx context.Context, enforced map[string]string) e
 			return err
 		}
 	}
-	if p.inContest(ctx) {
+	if p.inContest() {
 		enforced = map[string]string{} // on both, this is not known
 	}
 	next, err := renewed(last, p.name, p.holder, enforced, p.clock.Now())

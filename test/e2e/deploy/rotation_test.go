@@ -99,13 +99,13 @@ func (s *certificates) shown(authority *x509.Certificate) {
 	s.Helper()
 	for _, replica := range s.cluster.Replicas {
 		eventually(s.T, replica.Identity+" shows its new certificate", func() string {
-			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // what is shown is looked at
+			dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
 			connection, err := dialer.DialContext(s.Context(), "tcp", replica.Address)
 			if err != nil {
 				return err.Error()
 			}
 			defer connection.Close()
-			leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0] //nolint:errcheck,forcetypeassert // it is what a tls.Dialer returns
+			leaf := connection.(*tls.Conn).ConnectionState().PeerCertificates[0]
 			if want := pki.Decode(s.secret().Data["tls.crt"]); len(want) != 1 || !want[0].Equal(leaf) {
 				return "it is not that of the Secret"
 			}
@@ -166,7 +166,7 @@ func TestRotation(t *testing.T) {
 	// A certificate of which two thirds are over is made anew.
 	signer := s.key("signer")
 	old := pki.Spec{CommonName: "portcullis-apiserver", Usages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, Names: []string{"portcullis.portcullis-system.svc", "portcullis.portcullis-system.svc.cluster.local", "localhost"}, Lifetime: 90 * 24 * time.Hour}
-	past, err := old.Issue(signer, time.Now().Add(-80*24*time.Hour)) //nolint:forbidigo // the servers run with the real clock
+	past, err := old.Issue(signer, time.Now().Add(-80*24*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRotation(t *testing.T) {
 	load.more(t, 20)
 
 	// An authority that all have trusted for a day signs.
-	next, err := pki.Spec{CommonName: "portcullis-serving-ca", Lifetime: 10 * 365 * 24 * time.Hour}.Issue(nil, time.Now().Add(-25*time.Hour)) //nolint:forbidigo // the same
+	next, err := pki.Spec{CommonName: "portcullis-serving-ca", Lifetime: 10 * 365 * 24 * time.Hour}.Issue(nil, time.Now().Add(-25*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

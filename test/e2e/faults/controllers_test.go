@@ -92,6 +92,46 @@ func TestGarbageIsCollected(t *testing.T) {
 	})
 }
 
+// TestOrphansStay: what a policy owns stays when its deletion says so, and nothing of
+// it waits for a collector that does not come.
+func TestOrphansStay(t *testing.T) {
+	s := newScene(t, "orphans-stay")
+	policy, _ := s.newDenial(0)
+	policies, configMaps := s.policies.ValidatingAdmissionPolicies(), s.kube.CoreV1().ConfigMaps(s.namespace)
+	for _, propagation := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
+		stored, err := policies.Create(t.Context(), policy.DeepCopy(), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owned := s.configMap("owned", goodKind)
+		owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "policy.portcullis.dev/v1alpha1", Kind: "ValidatingAdmissionPolicy", Name: stored.Name, UID: stored.UID}}
+		if _, err := configMaps.Create(t.Context(), owned, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := policies.Delete(t.Context(), stored.Name, metav1.DeleteOptions{PropagationPolicy: &propagation}); err != nil {
+			t.Fatal(err)
+		}
+		s.wait("the end of the policy, "+string(propagation), func(ctx context.Context) error {
+			_, err := policies.Get(ctx, stored.Name, metav1.GetOptions{})
+			return gone(err)
+		})
+		left, err := configMaps.Get(t.Context(), owned.Name, metav1.GetOptions{})
+		if propagation == metav1.DeletePropagationForeground {
+			s.wait("the end of the ConfigMap", func(ctx context.Context) error {
+				_, err := configMaps.Get(ctx, owned.Name, metav1.GetOptions{})
+				return gone(err)
+			})
+			continue
+		}
+		if err != nil || len(left.OwnerReferences) > 0 {
+			t.Fatalf("the orphan: got owners %v, error %v", left.OwnerReferences, err)
+		}
+		if err := configMaps.Delete(t.Context(), owned.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestQuotaIsCounted: a ResourceQuota holds, and what is used is counted.
 func TestQuotaIsCounted(t *testing.T) {
 	s := newScene(t, "quota-is-counted")

@@ -39,7 +39,7 @@ const (
 var shared *cluster.Cluster
 
 func TestMain(m *testing.M) {
-	os.Exit(clustertest.Main(m, func(c *cluster.Cluster) { shared = c }, func(o *cluster.Options) { if s := os.Getenv("ZZ_SERVER"); s != "" { o.Server = s } }))
+	os.Exit(clustertest.Main(m, func(c *cluster.Cluster) { shared = c }))
 }
 
 // full says that the figures are wanted for which make prove-faults runs the tests,

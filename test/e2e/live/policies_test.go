@@ -29,7 +29,7 @@ const (
 	// wrapper is what kube-apiserver puts before the text of a webhook that denies.
 	wrapper = `admission webhook "validations.policy.portcullis.dev" denied the request: `
 	// patience is how long what happens soon may take on a busy machine.
-	patience = 20*time.Second
+	patience = 20 * time.Second
 	period   = 20 * time.Millisecond
 )
 

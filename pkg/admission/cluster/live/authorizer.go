@@ -14,6 +14,8 @@ import (
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook"
 	"k8s.io/apiserver/plugin/pkg/authorizer/webhook/metrics"
 	authorizationv1 "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 )
 
 const (
@@ -38,16 +40,17 @@ func newReviewer(client authorizationv1.AuthorizationV1Interface) *reviewer {
 }
 
 // Authorize asks the API server of the cluster, unless it has answered lately. An
-// error never allows.
+// error never allows, and is a cluster.UnansweredError: nobody knows what the API
+// server would have said.
 func (r *reviewer) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	if r.err != nil {
-		return authorizer.DecisionDeny, "", r.err
+		return authorizer.DecisionDeny, "", &cluster.UnansweredError{Err: r.err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 	defer cancel()
 	decision, reason, err := r.answers.Authorize(ctx, attributes)
 	if err != nil {
-		return authorizer.DecisionDeny, "", fmt.Errorf("SubjectAccessReview: %w", err)
+		return authorizer.DecisionDeny, "", &cluster.UnansweredError{Err: fmt.Errorf("SubjectAccessReview: %w", err)}
 	}
 	return decision, reason, nil
 }

@@ -78,48 +78,26 @@ func (r *reader) named(ctx context.Context, at where, namespace, name string) ([
 type selection struct {
 	namespace string // empty for all
 	selector  labels.Selector
-	limit     int // 0 for none
 }
 
-// selected lists the selected objects by namespace and name. Of known it needs to be
-// told whether there is a namespace of that name.
-func (r *reader) selected(ctx context.Context, at where, wanted selection, known func(namespace string) bool) ([]*unstructured.Unstructured, error) {
+// selected lists the selected objects by namespace and name.
+func (r *reader) selected(ctx context.Context, at where, wanted selection) ([]*unstructured.Unstructured, error) {
 	if _, selectable := wanted.selector.Requirements(); !selectable {
 		return nil, nil // the selector of nothing has no text
 	}
-	found, more, err := r.pages(ctx, at, wanted)
-	if more {
-		// The API server orders by namespace and name as one text, with a slash in
-		// between: what is in team-a comes before what is in team.
-		last := found[len(found)-1].GetNamespace()
-		for i := range len(last) {
-			if err == nil && wanted.namespace == "" && last[i] == '-' && known(last[:i]) {
-				var missed []*unstructured.Unstructured
-				missed, _, err = r.pages(ctx, at, selection{last[:i], wanted.selector, wanted.limit})
-				found = append(found, missed...)
-			}
-		}
-	}
+	found, err := r.pages(ctx, at, wanted)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", at.kind.Kind, advise(err, at.resource))
 	}
 	slices.SortFunc(found, func(a, b *unstructured.Unstructured) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	if wanted.limit > 0 && len(found) > wanted.limit {
-		found = found[:wanted.limit:wanted.limit]
-	}
 	return found, nil
 }
 
-// pages reads pages in the order of the API server, and says whether there is more
-// beyond the limit.
-func (r *reader) pages(ctx context.Context, at where, wanted selection) (found []*unstructured.Unstructured, more bool, err error) {
-	size := pageSize
-	if wanted.limit > 0 {
-		size = min(size, wanted.limit)
-	}
-	options := metav1.ListOptions{LabelSelector: wanted.selector.String(), Limit: int64(size)}
+// pages reads all pages.
+func (r *reader) pages(ctx context.Context, at where, wanted selection) (found []*unstructured.Unstructured, err error) {
+	options := metav1.ListOptions{LabelSelector: wanted.selector.String(), Limit: pageSize}
 	began := false // anew, since the state that the pages show is gone
 	for {
 		page, err := r.page(ctx, at.resource, wanted.namespace, options)
@@ -128,7 +106,7 @@ func (r *reader) pages(ctx context.Context, at where, wanted selection) (found [
 			continue
 		}
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
 		for i := range page.Items {
 			if wanted.selector.Matches(labels.Set(page.Items[i].GetLabels())) {
@@ -138,11 +116,9 @@ func (r *reader) pages(ctx context.Context, at where, wanted selection) (found [
 		options.Continue = page.GetContinue()
 		switch {
 		case options.Continue == "":
-			return found, false, nil
-		case wanted.limit > 0 && len(found) >= wanted.limit:
-			return found, true, nil
+			return found, nil
 		case len(found) > maxListed:
-			return nil, false, fmt.Errorf("there are more than %d; select fewer, or use the kind as a param in a policy that is in force", maxListed)
+			return nil, fmt.Errorf("there are more than %d; select fewer, or use the kind as a param in a policy that is in force", maxListed)
 		}
 	}
 }

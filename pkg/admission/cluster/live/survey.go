@@ -180,7 +180,7 @@ func (s *survey) round(ctx context.Context) error {
 	previous := s.latest.Load()
 	made := previous
 	if err == nil {
-		made = newSnapshot(now, s.definitions.List("", everything(), 0), previous)
+		made = newSnapshot(now, s.definitions.List("", everything()), previous)
 	}
 	isNew := !made.equal(previous)
 	if isNew {

@@ -53,7 +53,7 @@ func (v *view) Objects(ctx context.Context, wanted cluster.Selection) ([]*unstru
 			return nil, err
 		}
 		if wanted.Name == "" {
-			return held.List(wanted.Namespace, wanted.Selector, wanted.Limit), nil
+			return held.List(wanted.Namespace, wanted.Selector), nil
 		}
 		if found, ok := held.Get(wanted.Namespace, wanted.Name); ok {
 			return []*unstructured.Unstructured{found}, nil
@@ -63,10 +63,7 @@ func (v *view) Objects(ctx context.Context, wanted cluster.Selection) ([]*unstru
 	if wanted.Name != "" {
 		return c.reader.named(ctx, at, wanted.Namespace, wanted.Name)
 	}
-	return c.reader.selected(ctx, at, selection{wanted.Namespace, wanted.Selector, wanted.Limit}, func(namespace string) bool {
-		_, known := c.namespaces.mirror.Get("", namespace)
-		return known || c.namespaces.mirror.Usable() != nil
-	})
+	return c.reader.selected(ctx, at, selection{wanted.Namespace, wanted.Selector})
 }
 
 func (v *view) Mapper() meta.RESTMapper { return v.snapshot.mapper }

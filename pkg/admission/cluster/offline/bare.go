@@ -53,14 +53,19 @@ func (*bare) Objects(_ context.Context, selection cluster.Selection) ([]*unstruc
 	}
 	var found []*unstructured.Unstructured
 	for _, obj := range all { // in order
-		if selection.Limit > 0 && len(found) == selection.Limit {
-			break
-		}
 		if obj.GroupVersionKind() == selection.Kind && selects(selection, obj) {
 			found = append(found, obj)
 		}
 	}
 	return found, nil
+}
+
+func (b *bare) Walk(ctx context.Context, selection cluster.Selection, visit cluster.Visit) error {
+	found, err := b.Objects(ctx, selection)
+	if err != nil {
+		return err
+	}
+	return cluster.WalkHeld(found, visit)
 }
 
 // selects says whether an object of the kind of s is one that s names.

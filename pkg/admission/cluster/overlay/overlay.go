@@ -131,7 +131,7 @@ func (v *view) Objects(ctx context.Context, selection cluster.Selection) ([]*uns
 	}
 	merged := slices.Concat(own, below)
 	slices.SortFunc(merged, compare)
-	return first(merged, selection.Limit), nil
+	return merged, nil
 }
 
 // own returns the selected objects of this layer.
@@ -153,11 +153,7 @@ func (v *view) own(ctx context.Context, selection cluster.Selection) ([]*unstruc
 		}
 	case selection.Selector != nil:
 		for _, one := range v.byKind[kind] {
-			if selection.Limit > 0 && len(objects) == selection.Limit {
-				break
-			}
-			if (selection.Namespace == "" || selection.Namespace == one.given.GetNamespace()) &&
-				selection.Selector.Matches(labels.Set(one.given.GetLabels())) {
+			if selects(selection, one.given) {
 				if err := take(one); err != nil {
 					return nil, err
 				}
@@ -167,41 +163,31 @@ func (v *view) own(ctx context.Context, selection cluster.Selection) ([]*unstruc
 	return objects, nil
 }
 
+// selects says whether an object of the kind is one that the selector of a selection,
+// which is there, selects.
+func selects(selection cluster.Selection, obj *unstructured.Unstructured) bool {
+	return (selection.Namespace == "" || selection.Namespace == obj.GetNamespace()) &&
+		selection.Selector.Matches(labels.Set(obj.GetLabels()))
+}
+
 // below returns the selected objects of the base that this layer does not
 // replace.
 func (v *view) below(ctx context.Context, selection cluster.Selection, scope meta.RESTScope) ([]*unstructured.Unstructured, error) {
-	asked := selection
-	defined, redefined := v.definition[selection.Kind.GroupKind()]
-	if redefined {
-		// The base may have the kind in other versions, or not at all.
-		mappings, err := v.base.Mapper().RESTMappings(selection.Kind.GroupKind())
-		if meta.IsNoMatchError(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		if mappings[0].Scope.Name() != scope.Name() {
-			return nil, nil
-		}
-		asked.Kind = defined.KindBelow(selection.Kind, mappings)
-	}
-	replacing := len(v.byKind[selection.Kind.GroupKind()])
-	if asked.Limit > 0 {
-		asked.Limit += replacing
+	asked, there, err := v.askedBelow(selection, scope)
+	if err != nil || !there {
+		return nil, err
 	}
 	found, err := v.base.Objects(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
-	if replacing > 0 {
+	if len(v.byKind[selection.Kind.GroupKind()]) > 0 {
 		found = slices.DeleteFunc(slices.Clone(found), func(obj *unstructured.Unstructured) bool {
 			_, replaced := v.byKey[keyOf(obj)]
 			return replaced
 		})
 	}
-	found = first(found, selection.Limit)
-	if !redefined {
+	if _, redefined := v.definition[selection.Kind.GroupKind()]; !redefined {
 		return found, nil
 	}
 	objects := make([]*unstructured.Unstructured, len(found))
@@ -213,12 +199,26 @@ func (v *view) below(ctx context.Context, selection cluster.Selection, scope met
 	return objects, nil
 }
 
-// first returns the first objects of a list, or all without a limit.
-func first(objects []*unstructured.Unstructured, limit int) []*unstructured.Unstructured {
-	if limit > 0 && len(objects) > limit {
-		return objects[:limit:limit]
+// askedBelow returns the selection with which the base is asked. When there can be
+// nothing below, it is not asked at all.
+func (v *view) askedBelow(selection cluster.Selection, scope meta.RESTScope) (asked cluster.Selection, there bool, err error) {
+	defined, redefined := v.definition[selection.Kind.GroupKind()]
+	if !redefined {
+		return selection, true, nil
 	}
-	return objects
+	// The base may have the kind in other versions, or not at all.
+	mappings, err := v.base.Mapper().RESTMappings(selection.Kind.GroupKind())
+	if meta.IsNoMatchError(err) {
+		return selection, false, nil
+	}
+	if err != nil {
+		return selection, false, err
+	}
+	if mappings[0].Scope.Name() != scope.Name() {
+		return selection, false, nil
+	}
+	selection.Kind = defined.KindBelow(selection.Kind, mappings)
+	return selection, true, nil
 }
 
 func compare(a, b *unstructured.Unstructured) int {

@@ -111,7 +111,7 @@ func (q *question) err() error {
 	if len(q.faults) == 0 {
 		return nil
 	}
-	return fmt.Errorf("RBAC: %w", utilerrors.NewAggregate(bound(q.faults, "objects that cannot be read")))
+	return unanswered(utilerrors.NewAggregate(bound(q.faults, "objects that cannot be read")))
 }
 
 // bound returns errs, each once.

@@ -49,7 +49,9 @@ func New(source Source) *Evaluator { return &Evaluator{source: source} }
 // never denies. Roles that are bound and do not exist are told in the reason, as
 // kube-apiserver does. An object that cannot be read might have allowed what is
 // asked: unless other objects allow it, the answer then has an error that names
-// the object.
+// the object. That one, and that of a source that cannot be read, is a
+// cluster.UnansweredError. The RBAC authorizer of kube-apiserver returns no error:
+// it has all objects in memory, and they are valid.
 //
 // Where several bindings allow, the reason names the first: ClusterRoleBindings
 // before RoleBindings, then by name. The order of kube-apiserver is random.
@@ -65,7 +67,7 @@ func (e *Evaluator) Authorize(ctx context.Context, attributes authorizer.Attribu
 	}
 	index, err := e.index(ctx)
 	if err != nil {
-		return authorizer.DecisionNoOpinion, "", fmt.Errorf("RBAC: %w", err)
+		return authorizer.DecisionNoOpinion, "", unanswered(err)
 	}
 	return index.authorize(attributes)
 }
@@ -78,6 +80,10 @@ func (e *Evaluator) ConditionsAwareAuthorize(ctx context.Context, attributes aut
 // EvaluateConditions always denies: RBAC knows no conditions.
 func (e *Evaluator) EvaluateConditions(context.Context, authorizer.ConditionsAwareDecision, authorizer.ConditionsData) (authorizer.Decision, string, error) {
 	return authorizer.DecisionDeny, "", authorizer.ErrorConditionEvaluationNotSupported
+}
+
+func unanswered(err error) error {
+	return &cluster.UnansweredError{Err: fmt.Errorf("RBAC: %w", err)}
 }
 
 // index returns the compiled objects. That the source cannot be read is not kept:

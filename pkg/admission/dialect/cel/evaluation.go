@@ -104,8 +104,9 @@ func (e *evaluation) authorizerValue(i int) (any, bool) {
 	if e.authorizers[i] == nil {
 		attributes := e.frame.version.attributes
 		user := attributes.GetUserInfo()
-		e.authorizers[0] = library.NewAuthorizerVal(user, e.authorizer)
-		e.authorizers[1] = library.NewResourceAuthorizerVal(user, e.authorizer, attributes)
+		strict := strictAuthorizer{e.authorizer}
+		e.authorizers[0] = library.NewAuthorizerVal(user, strict)
+		e.authorizers[1] = library.NewResourceAuthorizerVal(user, strict, attributes)
 	}
 	return e.authorizers[i], true
 }

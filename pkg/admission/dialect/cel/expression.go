@@ -98,6 +98,10 @@ func (e *expression) evaluate(ctx context.Context, vars interpreter.Activation, 
 func execute(program interpreter.InterpretableV2, frame *interpreter.ExecutionFrame) (value ref.Val, err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
+			if cancelled, ok := cause.(interpreter.EvalCancelledError); ok {
+				err = cancelled // as Program.Eval of cel-go does
+				return
+			}
 			err = fmt.Errorf("internal error: %v", cause)
 		}
 	}()

@@ -46,14 +46,14 @@ type given struct {
 
 // checks counts the questions to an authorizer.
 type checks struct {
-	authorizer.UnconditionalAuthorizer
+	strictAuthorizer
 	n uint64
 }
 
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (c *checks) Authorize(ctx context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 	c.n++
-	return c.UnconditionalAuthorizer.Authorize(ctx, a)
+	return c.strictAuthorizer.Authorize(ctx, a)
 }
 
 // bindings are the values of the variables that an environment declares.
@@ -94,7 +94,7 @@ func (g *given) bind() (bindings, *checks, error) {
 	if g.param != nil {
 		bound[plugincel.ParamsVarName] = common.SchemalessTypedToVal(g.param)
 	}
-	counted := &checks{UnconditionalAuthorizer: g.authorizer}
+	counted := &checks{strictAuthorizer: strictAuthorizer{g.authorizer}}
 	if g.authorizer != nil {
 		user := g.attributes.GetUserInfo()
 		bound[plugincel.AuthorizerVarName] = library.NewAuthorizerVal(user, counted)
@@ -123,7 +123,8 @@ type run struct {
 	// cost is that of the expression and its variables, when not seeing.
 	cost uint64
 	took time.Duration
-	// cutShort says that a limit or the end of time ended it.
+	// cutShort says that a limit, the end of time or an authorizer that does not
+	// answer ended it.
 	cutShort bool
 	// seen are the expressions that were evaluated, the first one first.
 	seen []sight

@@ -223,8 +223,7 @@ func (m *Mirror[T]) State() State {
 func (m *Mirror[T]) Get(namespace, name string) (T, bool) { return m.store.get(namespace, name) }
 
 // List returns the objects of a namespace that selector selects, or those of all
-// namespaces when it is empty, ordered by namespace and name: the first limit of them,
-// unless that is 0.
-func (m *Mirror[T]) List(namespace string, selector labels.Selector, limit int) []T {
-	return m.store.list(namespace, selector, limit)
+// namespaces when it is empty, ordered by namespace and name.
+func (m *Mirror[T]) List(namespace string, selector labels.Selector) []T {
+	return m.store.list(namespace, selector)
 }

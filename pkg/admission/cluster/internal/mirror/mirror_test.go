@@ -134,13 +134,13 @@ func TestHolds(t *testing.T) {
 			m := start(t, s, clock.RealClock{})
 			<-m.Answered()
 			eventually(t, "usable", func() bool { return m.Usable() == nil && s.last() != nil })
-			if got := names(m.List("", labels.Everything(), 0)); got != "a/z b/x b/y" {
+			if got := names(m.List("", labels.Everything())); got != "a/z b/x b/y" {
 				t.Errorf("got %s", got)
 			}
-			if got := names(m.List("b", labels.SelectorFromSet(labels.Set{"k": "v"}), 0)); got != "b/x" {
+			if got := names(m.List("b", labels.SelectorFromSet(labels.Set{"k": "v"}))); got != "b/x" {
 				t.Errorf("got %s", got)
 			}
-			if got := names(m.List("", labels.SelectorFromSet(labels.Set{"k": "v"}), 1)); got != "a/z" {
+			if got := names(m.List("", labels.SelectorFromSet(labels.Set{"k": "v"}))); got != "a/z b/x" {
 				t.Errorf("got %s", got)
 			}
 			if one, found := m.Get("b", "x"); !found || one.Data != nil {
@@ -154,8 +154,8 @@ func TestHolds(t *testing.T) {
 			s.last().Modify(&changed)
 			s.last().Add(&added)
 			s.last().Delete(&removed)
-			eventually(t, "changes", func() bool { return names(m.List("", labels.Everything(), 0)) == "b/x b/y c/w" })
-			if got := names(m.List("", labels.SelectorFromSet(labels.Set{"k": "v"}), 0)); got != "" {
+			eventually(t, "changes", func() bool { return names(m.List("", labels.Everything())) == "b/x b/y c/w" })
+			if got := names(m.List("", labels.SelectorFromSet(labels.Set{"k": "v"}))); got != "" {
 				t.Errorf("got %s by labels that have gone", got)
 			}
 			if state := m.State(); !state.Synced || state.Objects != 3 || state.Err != nil {

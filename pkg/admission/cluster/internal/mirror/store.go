@@ -55,15 +55,12 @@ func (s *store[T]) get(namespace, name string) (T, bool) {
 	return none, false
 }
 
-// list returns the selected objects by namespace and name, the first limit of them
-// unless that is 0. An empty namespace stands for all.
-func (s *store[T]) list(namespace string, selector labels.Selector, limit int) []T {
+// list returns the selected objects by namespace and name. An empty namespace stands
+// for all.
+func (s *store[T]) list(namespace string, selector labels.Selector) []T {
 	var found []T
 	for _, items := range s.shelves(namespace) {
 		for _, one := range items {
-			if limit > 0 && len(found) == limit {
-				return found
-			}
 			if selector.Empty() || selector.Matches(one.labels) {
 				found = append(found, one.object)
 			}
