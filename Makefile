@@ -77,8 +77,8 @@ prove-faults: controlplane ## Kill, hang, restart and replace everything in a cl
 	PORTCULLIS_FAULTS=full go test -tags e2e -count=1 -v -timeout 60m $(TEST_FLAGS) ./test/e2e/faults
 
 .PHONY: update-faults
-update-faults: ## Write docs/faults.md from the table of the tests, which verify it.
-	go test -count=1 ./test/integration/faults -update
+update-faults: ## Write docs/faults.md and docs/faults-in-a-cluster.md from the tables of the tests, which verify them.
+	go test -count=1 ./test/integration/faults ./test/e2e/faults -update
 
 .PHONY: differential
 differential: ## Compare 20,000 random requests with kube-apiserver's plugin, and check that they prove something; takes a minute.

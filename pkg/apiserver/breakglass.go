@@ -24,9 +24,19 @@ const breakGlassHook = "portcullis-follow-break-glass"
 // breakGlassAnnotation is the key of the audit annotation of what was not judged.
 const breakGlassAnnotation = "break-glass"
 
-// registrations are the names of the webhook configurations that lead to the doors:
-// those of artifacts/deploy.
-func registrations() []string { return []string{"portcullis", "portcullis-direct"} }
+// registrations are the webhook configurations that lead to the doors: those of
+// artifacts/deploy. Each speaks for its own doors.
+func registrations() []registration.Configuration {
+	const validating, mutating = "validatingwebhookconfigurations", "mutatingwebhookconfigurations"
+	const aggregated, direct = "portcullis", "portcullis-direct"
+	validations, mutations := resourcePath(validationsResource), resourcePath(mutationsResource)
+	return []registration.Configuration{
+		{Resource: validating, Name: aggregated, Door: validations, Opens: []string{validations, mutations}},
+		{Resource: mutating, Name: aggregated, Door: mutations, Opens: []string{mutations}},
+		{Resource: validating, Name: direct, Door: ReviewPath, Opens: []string{ReviewPath, MutationPath}},
+		{Resource: mutating, Name: direct, Door: MutationPath, Opens: []string{MutationPath}},
+	}
+}
 
 // emergency says whether requests are to be admitted without being judged. The zero
 // value never does.
@@ -42,7 +52,7 @@ func (c *Config) addBreakGlass() (emergency, error) {
 	if err != nil {
 		return emergency{}, fmt.Errorf("client of kube-apiserver: %w", err)
 	}
-	glass := registration.NewBreakGlass(registration.Options{Objects: objects, Names: registrations(), Clock: clock.RealClock{}})
+	glass := registration.NewBreakGlass(registration.Options{Objects: objects, Configurations: registrations(), Clock: clock.RealClock{}})
 	c.Extra.Hooks = with(c.Extra.Hooks, breakGlassHook, followBreakGlass(glass))
 	return emergency{glass}, nil
 }
@@ -54,19 +64,24 @@ func followBreakGlass(glass *registration.BreakGlass) genericapiserver.PostStart
 	}
 }
 
-// open says whether it is an emergency. There must be a glass.
+// open says whether it is an emergency at any door. There must be a glass.
 func (e emergency) open() bool {
-	_, open := e.glass.Open()
-	return open
+	for _, configuration := range registrations() {
+		if _, open := e.glass.Open(configuration.Door); open {
+			return true
+		}
+	}
+	return false
 }
 
-// unless returns judge, but for emergencies; count hears of each review that is
-// admitted without being judged.
-func (e emergency) unless(judge admissionreview.Judge, count func()) admissionreview.Judge {
+// unless returns judge, but for emergencies at the door of that path; count hears of
+// each review that is admitted without being judged.
+func (e emergency) unless(judge admissionreview.Judge, door string, count func()) admissionreview.Judge {
 	if e.glass == nil {
 		return judge
 	}
-	return emergencyJudge{Judge: judge, open: e.glass.Open, count: count}
+	open := func() (registration.Window, bool) { return e.glass.Open(door) }
+	return emergencyJudge{Judge: judge, open: open, count: count}
 }
 
 // emergencyJudge admits everything while a window is open, and tells everybody.

@@ -62,7 +62,7 @@ func TestNoEmergency(t *testing.T) {
 		t.Fatal(err)
 	}
 	judge := judgeFunc(func() (verdict.Verdict, error) { return verdict.Verdict{}, nil })
-	if _, ok := glass.unless(judge, nil).(judgeFunc); !ok {
+	if _, ok := glass.unless(judge, ReviewPath, nil).(judgeFunc); !ok {
 		t.Error("something stands before the judge")
 	}
 }

@@ -76,6 +76,11 @@ type written interface {
 	Status() offline.Status
 }
 
+// remote is a Cluster that is told of by kube-apiserver.
+type remote interface {
+	HeardAt() time.Time
+}
+
 // warming is a Cluster that needs a while before it can be asked.
 type warming interface {
 	Ready() error

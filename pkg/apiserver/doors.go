@@ -32,10 +32,11 @@ const (
 )
 
 // addReviewDoors adds the doors to both phases of the chain. Each is a path and a
-// resource, with the same handler behind them: what is POSTed to the resource does not
-// take the way of objects of the API, which would decode it with its objects, encode it
-// again for the audit log, and convert it. All share one limit of reviews in flight.
-func (c *Config) addReviewDoors(validate, mutate admissionreview.Judge, view func() cluster.View) {
+// resource, with the same judge behind them, which at returns for the one and for the
+// other: what is POSTed to the resource does not take the way of objects of the API,
+// which would decode it with its objects, encode it again for the audit log, and convert
+// it. All share one limit of reviews in flight.
+func (c *Config) addReviewDoors(validate, mutate admissionreview.Judge, at func(door string, judge admissionreview.Judge) admissionreview.Judge, view func() cluster.View) {
 	room := admissionreview.NewRoom()
 	for _, door := range []struct {
 		path, resource, singular string
@@ -44,10 +45,10 @@ func (c *Config) addReviewDoors(validate, mutate admissionreview.Judge, view fun
 		{ReviewPath, validationsResource, "validation", validate},
 		{MutationPath, mutationsResource, "mutation", mutate},
 	} {
-		handler := http.Handler(admissionreview.NewHandler(door.judge, view, room))
-		c.Extra.Handlers = with(c.Extra.Handlers, door.path, handler)
-		c.Extra.Posts = with(c.Extra.Posts, resourcePath(door.resource), handler)
-		c.leaveOutOfOpenAPI(resourcePath(door.resource))
+		direct, aggregated := door.path, resourcePath(door.resource)
+		c.Extra.Handlers = with(c.Extra.Handlers, direct, http.Handler(admissionreview.NewHandler(at(direct, door.judge), view, room)))
+		c.Extra.Posts = with(c.Extra.Posts, aggregated, http.Handler(admissionreview.NewHandler(at(aggregated, door.judge), view, room)))
+		c.leaveOutOfOpenAPI(aggregated)
 		c.Extra.Virtual = with(c.Extra.Virtual, door.resource, rest.Storage(admissionreview.NewREST(door.singular)))
 	}
 	build := c.Generic.BuildHandlerChainFunc

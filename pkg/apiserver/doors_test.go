@@ -12,6 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
 )
 
 // hurriedWriter notes whether the body has a deadline.
@@ -40,7 +41,7 @@ func TestReviewsAreAnsweredAtTheResource(t *testing.T) {
 			next.ServeHTTP(w, r)
 		})
 	}
-	config.addReviewDoors(nil, nil, func() cluster.View { return nil })
+	config.addReviewDoors(nil, nil, func(_ string, judge admissionreview.Judge) admissionreview.Judge { return judge }, func() cluster.View { return nil })
 	config.hurryQuestions()
 	generic := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	server := config.Generic.BuildHandlerChainFunc(generic, config.Generic)

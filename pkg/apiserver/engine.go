@@ -25,6 +25,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/metrics"
 	"github.com/portcullis-dev/portcullis/pkg/controller/typecheck"
 	"github.com/portcullis-dev/portcullis/pkg/registry/admissionpreview"
+	"github.com/portcullis-dev/portcullis/pkg/registry/admissionreview"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
 
@@ -83,8 +84,9 @@ func (c *Config) AddEngine(objects Cluster) error {
 	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(current))))
 	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(current))
 	c.Extra.Mapper = func() meta.RESTMapper { return objects.View().Mapper() }
-	c.addReviewDoors(
-		observed.TimeReviews(glass.unless(judge, observed.Unjudged)), observed.TimeReviews(glass.unless(mutatingJudge{judge}, observed.Unjudged)), objects.View)
+	c.addReviewDoors(judge, mutatingJudge{judge}, func(door string, judge admissionreview.Judge) admissionreview.Judge {
+		return observed.TimeReviews(glass.unless(judge, door, observed.Unjudged))
+	}, objects.View)
 	c.hurryQuestions()
 	c.Extra.Hooks = with(c.Extra.Hooks, policiesHook, followPolicies(follower))
 	if err := c.addConditions(policies, c.addTypeChecks(policies, objects)); err != nil {
@@ -121,6 +123,9 @@ func (c *Config) addMetrics(dialects []policy.Dialect, policies *catalog.Catalog
 	}
 	if manifests, ok := objects.(written); ok {
 		sources.Objects = manifests.Status
+	}
+	if followed, ok := objects.(remote); ok {
+		sources.HeardAt = followed.HeardAt
 	}
 	if c.bootstrap != nil {
 		sources.Bootstrap = c.bootstrap.Status

@@ -86,7 +86,8 @@ type View interface {
 	Walk(ctx context.Context, selection Selection, visit Visit) error
 	// Mapper maps kinds to resources and scopes. For a kind that is not served
 	// it returns a meta.NoKindMatchError. It is comparable: views with the same one
-	// have the same schemas.
+	// have the same schemas. A mapper that serves one view only has a method
+	// Types() any, which returns what is to be compared instead.
 	Mapper() meta.RESTMapper
 	// Equivalents returns the other resources that serve the same objects as
 	// resource, such as other versions of a CustomResourceDefinition, in the
@@ -113,7 +114,8 @@ type View interface {
 	// SchemaResolver.ResolveSchema there.
 	Schema(kind schema.GroupVersionKind) (*spec.Schema, error)
 	// Authorizer answers what a user may do. It is nil where the view cannot
-	// tell: a policy that asks is then an error, for neither yes nor no is safe.
+	// tell: a policy that asks is then an error, for neither yes nor no is safe. It
+	// is one, too, where the authorizer returns an UnansweredError.
 	Authorizer() authorizer.UnconditionalAuthorizer
 }
 

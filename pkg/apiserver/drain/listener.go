@@ -6,6 +6,7 @@ package drain
 import (
 	"context"
 	"crypto/tls"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -107,24 +108,9 @@ func (l *Listener) serve() {
 		ErrorLog:          log.New(errorLog{}, "", 0),
 		TLSConfig:         l.tlsConfig(),
 	}
-	streams := &http2.Server{
-		IdleTimeout:                  idleTimeout,
-		MaxUploadBufferPerStream:     maxFrameSize,
-		MaxReadFrameSize:             maxFrameSize,
-		MaxConcurrentStreams:         maxStreams,
-		MaxUploadBufferPerConnection: maxFrameSize * maxStreams,
-	}
-	if err := http2.ConfigureServer(server, streams); err != nil {
+	if err := l.serveStreams(server); err != nil {
 		l.failed <- err
 		return
-	}
-	if server.TLSNextProto == nil {
-		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
-	}
-	server.TLSNextProto[http2.NextProtoTLS] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
-		left := l.connections.add(conn)
-		defer l.connections.remove(left)
-		streams.ServeConn(left, &http2.ServeConnOpts{Context: contextOf(handler), Handler: handler, BaseConfig: server})
 	}
 	l.server = server
 	go func() { l.failed <- server.Serve(tls.NewListener(l.port, server.TLSConfig)) }()
@@ -135,6 +121,31 @@ func (l *Listener) serve() {
 		case <-l.closed:
 		}
 	}()
+}
+
+// serveStreams has server serve HTTP/2 on connections of this package.
+//
+//nolint:staticcheck // net/http gives connections of others no HTTP/2; k8s.io/apiserver uses this package, too
+func (l *Listener) serveStreams(server *http.Server) error {
+	streams := &http2.Server{
+		IdleTimeout:                  idleTimeout,
+		MaxUploadBufferPerStream:     maxFrameSize,
+		MaxReadFrameSize:             maxFrameSize,
+		MaxConcurrentStreams:         maxStreams,
+		MaxUploadBufferPerConnection: maxFrameSize * maxStreams,
+	}
+	if err := http2.ConfigureServer(server, streams); err != nil {
+		return fmt.Errorf("HTTP/2: %w", err)
+	}
+	if server.TLSNextProto == nil {
+		server.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){}
+	}
+	server.TLSNextProto[http2.NextProtoTLS] = func(server *http.Server, conn *tls.Conn, handler http.Handler) {
+		followed := l.connections.add(conn)
+		defer l.connections.remove(followed)
+		streams.ServeConn(followed, &http2.ServeConnOpts{Context: contextOf(handler), Handler: handler, BaseConfig: server})
+	}
+	return nil
 }
 
 // contextOf is that of a connection: net/http hands it over in this way, see

@@ -47,6 +47,9 @@ type Sources struct {
 	// Objects says how the manifests that policies read were loaded. It is nil where
 	// they read no manifests.
 	Objects func() offline.Status
+	// HeardAt says when kube-apiserver told of the cluster last; zero when it never has.
+	// It is nil where there is none.
+	HeardAt func() time.Time
 	// Bootstrap says how the bootstrap policies were loaded. It is nil where there are
 	// none.
 	Bootstrap func() bootstrap.Status

@@ -205,6 +205,28 @@ func TestFailedReasons(t *testing.T) {
 	}
 }
 
+// TestUnjudged: what was not judged is counted, and whether that is so is shown where
+// it can be.
+func TestUnjudged(t *testing.T) {
+	open := false
+	sources := sourcesOf(storedPolicies{})
+	if _, ok := samples(t, New(sources))["portcullis_break_glass_open{}"]; ok {
+		t.Error("it is shown where nobody can break the glass")
+	}
+	sources.Unjudged = func() bool { return open }
+	m := New(sources)
+	for _, want := range []float64{0, 1, 0} {
+		open = want == 1
+		if got := samples(t, m)["portcullis_break_glass_open{}"]; got != want {
+			t.Errorf("open: got %v, want %v", got, want)
+		}
+	}
+	m.Unjudged()
+	if got := samples(t, m)["portcullis_reviews_unjudged_total{}"]; got != 1 {
+		t.Errorf("got %v reviews that were not judged, want 1", got)
+	}
+}
+
 // TestSeriesFollowThePolicies: they are there from the beginning and end with the
 // policy; what is judged late does not bring them back.
 func TestSeriesFollowThePolicies(t *testing.T) {
@@ -329,6 +351,8 @@ func TestStateMetrics(t *testing.T) {
 	sources.Complete = func() bool { return complete }
 	sources.Age = func(at time.Time) (time.Duration, bool) { return now.Add(1500 * time.Millisecond).Sub(at), known }
 	sources.Objects = func() offline.Status { return status }
+	heard := now.Add(-2 * time.Second)
+	sources.HeardAt = func() time.Time { return heard }
 	m := New(sources)
 	m.Changed(policyID("p"))
 	check := func(want map[string]float64) {
@@ -344,16 +368,19 @@ func TestStateMetrics(t *testing.T) {
 		"portcullis_policies{compiled=true,kind=ValidatingAdmissionPolicy}": 1,
 		"portcullis_snapshot_synced{}":                                      1,
 		"portcullis_snapshot_age_seconds{}":                                 1.5,
+		"portcullis_cluster_unheard_seconds{}":                              2,
 		"portcullis_objects{}":                                              3,
 		"portcullis_objects_last_reload_success{}":                          0,
 		"portcullis_objects_last_reload_timestamp_seconds{}":                1_900_000_000.5,
 		"portcullis_objects_reloads_total{result=success}":                  4,
 		"portcullis_objects_reloads_total{result=failure}":                  5,
 	})
-	known, complete, status.Err = false, false, nil
+	known, complete, status.Err, heard = false, false, nil, time.Time{}
 	check(map[string]float64{"portcullis_snapshot_synced{}": 0, "portcullis_objects_last_reload_success{}": 1})
-	if _, ok := samples(t, m)["portcullis_snapshot_age_seconds{}"]; ok {
-		t.Error("an age is shown that nobody knows")
+	for _, name := range []string{"portcullis_snapshot_age_seconds{}", "portcullis_cluster_unheard_seconds{}"} {
+		if _, ok := samples(t, m)[name]; ok {
+			t.Errorf("%s is shown although nobody knows it", name)
+		}
 	}
 }
 
@@ -391,13 +418,14 @@ func TestBootstrapState(t *testing.T) {
 func TestMetricsFollowTheConventions(t *testing.T) {
 	sources := sourcesOf(storedPolicies{policyID("p"): {}})
 	sources.Bootstrap = func() bootstrap.Status { return bootstrap.Status{} }
+	sources.HeardAt = time.Now
 	m := New(sources)
 	m.Changed(policyID("p"))
 	families, err := m.kube.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := len(families), 21; got != want {
+	if got, want := len(families), 22; got != want {
 		t.Errorf("%d metrics, want %d", got, want)
 	}
 	for _, family := range families {

@@ -18,7 +18,7 @@ type state struct {
 }
 
 type stateDescriptions struct {
-	policies, synced, unjudged, age, objects, loaded, loadedAt, reloads *basemetrics.Desc
+	policies, synced, unjudged, age, heard, objects, loaded, loadedAt, reloads *basemetrics.Desc
 }
 
 var _ basemetrics.StableCollector = (*state)(nil)
@@ -36,6 +36,8 @@ func newState(sources Sources, policies func() map[string]policyCount) *state {
 			unjudged: describe("break_glass_open", "Whether reviews are admitted without being judged (1) because an administrator said so in the webhook registration."),
 			age: describe("snapshot_age_seconds",
 				"Time since the policies in force were last known to be those that are stored; absent as long as that has never been known."),
+			heard: describe("cluster_unheard_seconds",
+				"Time since kube-apiserver last told anything of the cluster that policies read; absent until it has for the first time."),
 			objects:  describe("objects", "Number of objects in the manifests that policies read."),
 			loaded:   describe("objects_last_reload_success", "Whether the manifests as they are now are in force (1) or cannot be loaded (0)."),
 			loadedAt: describe("objects_last_reload_timestamp_seconds", "When the manifests in force were loaded."),
@@ -47,7 +49,7 @@ func newState(sources Sources, policies func() map[string]policyCount) *state {
 // DescribeWithStability implements basemetrics.StableCollector.
 func (s *state) DescribeWithStability(to chan<- *basemetrics.Desc) {
 	d := &s.descriptions
-	for _, description := range []*basemetrics.Desc{d.policies, d.synced, d.unjudged, d.age, d.objects, d.loaded, d.loadedAt, d.reloads} {
+	for _, description := range []*basemetrics.Desc{d.policies, d.synced, d.unjudged, d.age, d.heard, d.objects, d.loaded, d.loadedAt, d.reloads} {
 		to <- description
 	}
 }
@@ -68,6 +70,11 @@ func (s *state) CollectWithStability(to chan<- basemetrics.Metric) {
 	if s.sources.Age != nil {
 		if age, known := s.sources.Age(s.sources.Clock.Now()); known {
 			gauge(s.descriptions.age, seconds(age))
+		}
+	}
+	if s.sources.HeardAt != nil {
+		if at := s.sources.HeardAt(); !at.IsZero() {
+			gauge(s.descriptions.heard, seconds(s.sources.Clock.Since(at)))
 		}
 	}
 	if s.sources.Objects == nil {

@@ -5,6 +5,7 @@ package registration
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,11 +17,22 @@ import (
 type Options struct {
 	// Objects reaches the cluster.
 	Objects dynamic.Interface
-	// Names are those of the validating and of the mutating webhook configurations,
-	// which may be absent.
-	Names []string
+	// Configurations are those that can open doors. They may be absent.
+	Configurations []Configuration
 	// Clock is clock.RealClock{}, but in tests.
 	Clock clock.Clock
+}
+
+// Configuration is a webhook configuration that leads kube-apiserver to a door.
+type Configuration struct {
+	// Resource and Name say which one it is.
+	Resource, Name string
+	// Door is the path that one of its webhooks must have: what leads nowhere says
+	// nothing, whoever has made it.
+	Door string
+	// Opens are the paths of the doors that let everything pass while its window is
+	// open. No other configuration speaks for them.
+	Opens []string
 }
 
 // BreakGlass knows whether requests are to be admitted without being judged. It is
@@ -33,21 +45,20 @@ type BreakGlass struct {
 // NewBreakGlass returns one that is closed until Run has seen otherwise.
 func NewBreakGlass(o Options) *BreakGlass {
 	g := &BreakGlass{clock: o.Clock}
-	for _, resource := range []string{"validatingwebhookconfigurations", "mutatingwebhookconfigurations"} {
-		for _, name := range o.Names {
-			g.targets = append(g.targets, newTarget(o.Objects, resource, name, o.Clock))
-		}
+	for _, configuration := range o.Configurations {
+		g.targets = append(g.targets, newTarget(o.Objects, configuration, o.Clock))
 	}
 	return g
 }
 
-// Open returns the window that is open, the one with the latest end when there are
-// several. A server that has lost sight of the cluster closes at the end that it knows.
-func (g *BreakGlass) Open() (Window, bool) {
+// Open returns the window that is open for the door of that path, the one with the
+// latest end when there are several. A server that has lost sight of the cluster closes
+// at the end that it knows.
+func (g *BreakGlass) Open(door string) (Window, bool) {
 	now := g.clock.Now()
 	var latest Window
 	for _, t := range g.targets {
-		if open := t.open.Load(); open != nil && holds(open, now) && open.Until.After(latest.Until) {
+		if open := t.open.Load(); open != nil && slices.Contains(t.opens, door) && holds(open, now) && open.Until.After(latest.Until) {
 			latest = *open
 		}
 	}

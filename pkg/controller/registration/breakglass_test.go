@@ -6,6 +6,7 @@ package registration
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -109,7 +110,7 @@ func (c *cluster) get(t *testing.T, gvr schema.GroupVersionResource, name string
 // run runs what a replica runs, until the test ends.
 func run(t *testing.T, objects dynamic.Interface, clock *clocktesting.FakeClock) *BreakGlass {
 	t.Helper()
-	g := NewBreakGlass(Options{Objects: objects, Names: []string{"portcullis", "portcullis-direct"}, Clock: clock})
+	g := NewBreakGlass(Options{Objects: objects, Configurations: configurations(), Clock: clock})
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { g.Run(ctx) })
@@ -127,9 +128,81 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	}
 }
 
+// waiting waits until all replicas wait for the clock, which must not be set before.
+func waiting(t *testing.T, clock *clocktesting.FakeClock, replicas ...*BreakGlass) {
+	t.Helper()
+	eventually(t, "all wait for the clock", func() bool { return clock.Waiters() == 4*len(replicas) })
+}
+
+// configurations are four, each of which leads to a door of its own and opens that
+// one; those that validate open the one that mutates as well.
+func configurations() []Configuration {
+	var all []Configuration
+	for _, name := range []string{"portcullis", "portcullis-direct"} {
+		validate, mutate := "/ValidatingWebhookConfiguration/"+name, "/MutatingWebhookConfiguration/"+name
+		all = append(all,
+			Configuration{Resource: "validatingwebhookconfigurations", Name: name, Door: validate, Opens: []string{validate, mutate}},
+			Configuration{Resource: "mutatingwebhookconfigurations", Name: name, Door: mutate, Opens: []string{mutate}},
+		)
+	}
+	return all
+}
+
+// isOpen says whether any door is open.
 func isOpen(g *BreakGlass) bool {
-	_, open := g.Open()
+	_, open := opened(g)
 	return open
+}
+
+func opened(g *BreakGlass) (Window, bool) {
+	for _, configuration := range configurations() {
+		if window, open := g.Open(configuration.Door); open {
+			return window, true
+		}
+	}
+	return Window{}, false
+}
+
+// TestDoorsAreOpenedByTheirOwn: who may make a configuration of another kind or name,
+// or one that leads nowhere, opens nothing of what is registered.
+func TestDoorsAreOpenedByTheirOwn(t *testing.T) {
+	validate, mutate := "/ValidatingWebhookConfiguration/portcullis", "/MutatingWebhookConfiguration/portcullis"
+	for name, test := range map[string]struct {
+		kind, name string
+		astray     bool
+		want       []string
+	}{
+		"validating":         {kind: "ValidatingWebhookConfiguration", name: "portcullis", want: []string{validate, mutate}},
+		"mutating":           {kind: "MutatingWebhookConfiguration", name: "portcullis", want: []string{mutate}},
+		"direct":             {kind: "ValidatingWebhookConfiguration", name: "portcullis-direct"},
+		"that leads nowhere": {kind: "ValidatingWebhookConfiguration", name: "portcullis", astray: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := broken(test.kind, test.name)
+			if test.astray {
+				object.Object["webhooks"] = []any{}
+			}
+			clock := clocktesting.NewFakeClock(now())
+			g := NewBreakGlass(Options{Configurations: configurations(), Objects: newCluster(object), Clock: clock})
+			for _, target := range g.targets {
+				if target.name == test.name && strings.HasPrefix(strings.ToLower(test.kind), strings.TrimSuffix(target.resource, "s")) {
+					target.changed(object)
+				}
+				if _, err := target.look(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var got []string
+			for _, door := range []string{validate, mutate} {
+				if _, open := g.Open(door); open {
+					got = append(got, door)
+				}
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("opened %q, want %q", got, test.want)
+			}
+		})
+	}
 }
 
 // broken is a configuration whose glass is broken for an hour, as a patch of an
@@ -177,11 +250,13 @@ func TestWindow(t *testing.T) {
 			replicas := []*BreakGlass{run(t, c, clock), run(t, c, clock)}
 			for _, g := range replicas {
 				eventually(t, "it is open", func() bool { return isOpen(g) })
-				if window, _ := g.Open(); window != (Window{Until: now().Add(time.Hour), Reason: "INC-1"}) {
+				if window, _ := opened(g); window != (Window{Until: now().Add(time.Hour), Reason: "INC-1"}) {
 					t.Errorf("got %s", shown(&window))
 				}
 			}
+			waiting(t, clock, replicas...)
 			clock.SetTime(now().Add(time.Hour - time.Nanosecond))
+			waiting(t, clock, replicas...)
 			for _, g := range replicas {
 				if !isOpen(g) {
 					t.Error("closed before its end")
@@ -210,13 +285,15 @@ func TestLongerWindow(t *testing.T) {
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
 	eventually(t, "it is open", func() bool { return isOpen(g) })
+	waiting(t, clock, g)
 	later := now().Add(50 * time.Minute)
 	clock.SetTime(later)
 	c.write(t, validating(), configuration("ValidatingWebhookConfiguration", "portcullis", later, map[string]string{UntilAnnotation: stamp(later.Add(MaxWindow)), ReasonAnnotation: "INC-2"}))
 	eventually(t, "the second window is open", func() bool {
-		window, _ := g.Open()
+		window, _ := opened(g)
 		return window.Reason == "INC-2"
 	})
+	waiting(t, clock, g)
 	clock.SetTime(now().Add(time.Hour))
 	restored(t, c, mutating(), "portcullis", "INC-1")
 	if !isOpen(g) {
@@ -254,7 +331,7 @@ func TestEarlyEnd(t *testing.T) {
 	eventually(t, "all wait", clock.HasWaiters)
 	c.refuse.Store(nil)
 	eventually(t, "it was tried again", func() bool {
-		clock.Step(firstRetry)
+		clock.Step(lastRetry)
 		return c.patches.Load() > 0
 	})
 	restored(t, c, validating(), "portcullis", "ended: the annotations were removed: INC-1")
@@ -266,6 +343,7 @@ func TestNoWindowIsLeftAlone(t *testing.T) {
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
 	eventually(t, "it is open", func() bool { return isOpen(g) })
+	waiting(t, clock, g)
 	clock.SetTime(now().Add(time.Hour))
 	restored(t, c, mutating(), "portcullis", "INC-1")
 	if got := c.get(t, validating(), "portcullis"); got.GetResourceVersion() != "1" {
@@ -315,7 +393,7 @@ func TestUnreadableCluster(t *testing.T) {
 	}
 	c.refuse.Store(nil)
 	eventually(t, "it was tried again", func() bool {
-		clock.Step(firstRetry)
+		clock.Step(lastRetry)
 		return c.patches.Load() > 0
 	})
 	restored(t, c, validating(), "portcullis", "INC-1")

@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -42,6 +44,8 @@ type target struct {
 	objects        dynamic.Interface
 	client         dynamic.ResourceInterface // of objects
 	resource, name string
+	door           string // where a webhook must lead
+	opens          []string
 	clock          clock.Clock
 
 	seen  atomic.Pointer[unstructured.Unstructured] // nil when there is none
@@ -53,9 +57,12 @@ type target struct {
 	owed string
 }
 
-func newTarget(objects dynamic.Interface, resource, name string, c clock.Clock) *target {
-	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: resource}
-	return &target{objects: objects, client: objects.Resource(gvr), resource: resource, name: name, clock: c, wakes: make(chan struct{}, 1)}
+func newTarget(objects dynamic.Interface, of Configuration, c clock.Clock) *target {
+	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: of.Resource}
+	return &target{
+		objects: objects, client: objects.Resource(gvr), resource: of.Resource, name: of.Name,
+		door: of.Door, opens: of.Opens, clock: c, wakes: make(chan struct{}, 1),
+	}
 }
 
 // follow tells of each change of the configuration, until ctx ends. It reads no other
@@ -124,7 +131,7 @@ func (t *target) run(ctx context.Context) {
 // look returns when to look again.
 func (t *target) look(ctx context.Context) (rest time.Duration, err error) {
 	object := t.seen.Load()
-	if object == nil {
+	if object == nil || !leadsTo(object, t.door) {
 		t.owed = ""
 		t.publish(ctx, object, nil)
 		return poll, nil
@@ -209,6 +216,24 @@ func restoring(object *unstructured.Unstructured, last string) ([]byte, error) {
 		operations = append(operations, operation{Op: "add", Path: fmt.Sprintf("/webhooks/%d/failurePolicy", i), Value: "Fail"})
 	}
 	return json.Marshal(operations)
+}
+
+// leadsTo says whether a webhook of object asks at the path of a door.
+func leadsTo(object *unstructured.Unstructured, door string) bool {
+	webhooks, _, _ := unstructured.NestedSlice(object.Object, "webhooks") // kube-apiserver keeps no other than a list of objects
+	return slices.ContainsFunc(webhooks, func(item any) bool {
+		webhook, ok := item.(map[string]any)
+		if !ok {
+			return false
+		}
+		path, _, _ := unstructured.NestedString(webhook, "clientConfig", "service", "path")
+		if raw, _, _ := unstructured.NestedString(webhook, "clientConfig", "url"); raw != "" {
+			if parsed, err := url.Parse(raw); err == nil {
+				path = parsed.Path
+			}
+		}
+		return path == door
+	})
 }
 
 // lax says whether object lets requests through when no server answers.

@@ -36,7 +36,7 @@ func read(object *unstructured.Unstructured, now time.Time) state {
 	raw, ok := annotations[UntilAnnotation]
 	if !ok {
 		if _, forgotten := annotations[ReasonAnnotation]; forgotten {
-			return state{close: "ended: " + UntilAnnotation + " was removed: " + reason}
+			return state{close: strings.TrimSuffix("ended: "+UntilAnnotation+" was removed: "+reason, ": ")}
 		}
 		return state{}
 	}
@@ -45,7 +45,7 @@ func read(object *unstructured.Unstructured, now time.Time) state {
 		return state{close: fmt.Sprintf("refused: %s %q is no time as in RFC 3339, such as %s", UntilAnnotation, oneLine(raw), now.Add(time.Hour).UTC().Format(time.RFC3339))}
 	}
 	if !now.Before(until) {
-		return state{close: fmt.Sprintf("ended: it was until %s: %s", stamp(until), reason)}
+		return state{close: strings.TrimSuffix(fmt.Sprintf("ended: it was until %s: %s", stamp(until), reason), ": ")}
 	}
 	written, ok := writtenAt(object)
 	switch {
@@ -53,6 +53,8 @@ func read(object *unstructured.Unstructured, now time.Time) state {
 		return state{close: "refused: no managedFields say when " + UntilAnnotation + " was written"}
 	case until.Sub(now) > MaxWindow+skew, until.Sub(written) > MaxWindow+skew:
 		return state{close: fmt.Sprintf("refused: %s %s is more than %s after it was written", UntilAnnotation, stamp(until), MaxWindow)}
+	case reason == "":
+		return state{close: "refused: " + ReasonAnnotation + " does not say why"}
 	}
 	return state{open: &Window{Until: until.UTC(), Reason: reason}}
 }
@@ -87,9 +89,6 @@ func writer(object *unstructured.Unstructured) *metav1.ManagedFieldsEntry {
 // maxReason.
 func oneLine(text string) string {
 	line := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, " "), func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
-	if line == "" {
-		return "no reason given"
-	}
 	if runes := []rune(line); len(runes) > maxReason {
 		return string(runes[:maxReason]) + "..."
 	}

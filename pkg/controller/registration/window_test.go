@@ -20,7 +20,10 @@ func configuration(kind, name string, written time.Time, annotations map[string]
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind,
 		"webhooks": []any{
-			map[string]any{"name": "a.example.com", "failurePolicy": "Ignore", "timeoutSeconds": int64(10)},
+			map[string]any{
+				"name": "a.example.com", "failurePolicy": "Ignore", "timeoutSeconds": int64(10),
+				"clientConfig": map[string]any{"service": map[string]any{"namespace": "default", "name": "kubernetes", "path": "/" + kind + "/" + name}},
+			},
 			map[string]any{"name": "b.example.com", "failurePolicy": "Fail"},
 		},
 	}}
@@ -49,7 +52,8 @@ func TestWhatAConfigurationSays(t *testing.T) {
 		{name: "an hour", until: stamp(hour), reason: "INC-1", open: "INC-1"},
 		{name: "another zone", until: "2026-03-01T15:00:00+02:00", reason: "INC-1", open: "INC-1"},
 		{name: "as long as may be", until: stamp(now().Add(MaxWindow)), reason: "INC-1", open: "INC-1"},
-		{name: "no reason", until: stamp(hour), open: "no reason given"},
+		{name: "no reason", until: stamp(hour), close: "refused: " + ReasonAnnotation + " does not say why"},
+		{name: "a blank reason", until: stamp(hour), reason: " \n", close: "refused: " + ReasonAnnotation + " does not say why"},
 		{name: "a reason with lines", until: stamp(hour), reason: "one\r\n\ttwo\x00\xff three", open: "one two three"},
 		{name: "a long reason", until: stamp(hour), reason: strings.Repeat("é", 500), open: strings.Repeat("é", maxReason) + "..."},
 		{name: "over", until: stamp(now()), reason: "INC-1", close: "ended: it was until 2026-03-01T12:00:00Z: INC-1"},
@@ -57,7 +61,7 @@ func TestWhatAConfigurationSays(t *testing.T) {
 		{name: "years", until: "9999-12-31T23:59:59Z", close: "refused: "},
 		// A server that comes up later must not take it for sound.
 		{name: "too far when it was written", until: stamp(hour), written: now().Add(-4 * time.Hour), close: "refused: "},
-		{name: "written by others later", until: stamp(hour), written: now().Add(-3 * time.Hour), open: "no reason given"},
+		{name: "written by others later", until: stamp(hour), reason: "INC-1", written: now().Add(-3 * time.Hour), open: "INC-1"},
 		{name: "no time", until: "tomorrow", close: `refused: ` + UntilAnnotation + ` "tomorrow" is no time as in RFC 3339, such as 2026-03-01T13:00:00Z`},
 		{name: "no zone", until: "2026-03-01T13:00:00", close: "is no time"},
 		{name: "seconds", until: "1772370000", close: "is no time"},

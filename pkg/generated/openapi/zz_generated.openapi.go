@@ -719,14 +719,14 @@ func schema_pkg_apis_policy_v1alpha1_ObjectsStatus(ref common.ReferenceCallback)
 					},
 					"remaining": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Remaining is the number of objects within the limit that were not judged because the time had ended.",
+							Description: "Remaining is the number of objects within the limit that were not judged because the time had ended, or too much had been read. When truncated is set too, and the limit is not reached, there may be more of them: how many the API server has is not always known, but this is at least 1 then.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},
 					},
 					"truncated": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Truncated says that there are objects beyond the limit. They were not looked at.",
+							Description: "Truncated says that there are, or may be, other objects than those that judged and remaining count: beyond the limit, or beyond what was read. They were not looked at.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},
@@ -738,7 +738,7 @@ func schema_pkg_apis_policy_v1alpha1_ObjectsStatus(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "Failures are the first objects for which a policy did not pass, at most 20: first those that are denied and errors, then the others, each in the order of namespace and name.",
+							Description: "Failures are the first objects for which a policy did not pass, at most 20: first those that are denied and errors, then the others, each in the order in which they were judged.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -795,7 +795,7 @@ func schema_pkg_apis_policy_v1alpha1_PreviewObjects(ref common.ReferenceCallback
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
 			SchemaProps: spec.SchemaProps{
-				Description: "PreviewObjects selects existing objects of one resource: the first by namespace and name, up to the limit.",
+				Description: "PreviewObjects selects existing objects of one resource, up to the limit: the first in the order of the API server, which compares texts of the form namespace/name.",
 				Type:        []string{"object"},
 				Properties: map[string]spec.Schema{
 					"resource": {
@@ -820,7 +820,7 @@ func schema_pkg_apis_policy_v1alpha1_PreviewObjects(ref common.ReferenceCallback
 					},
 					"limit": {
 						SchemaProps: spec.SchemaProps{
-							Description: "Limit bounds the objects that are judged: 500 when absent or 0, at most 5000.",
+							Description: "Limit bounds the objects that are judged: 500 when absent or 0, at most 5000. However many these are, no more are judged when about 256 MiB have been read.",
 							Type:        []string{"integer"},
 							Format:      "int32",
 						},

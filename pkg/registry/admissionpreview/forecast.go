@@ -29,6 +29,9 @@ const (
 	// maxForecastTargets and maxForecastObjects bound what one write looks at.
 	maxForecastTargets = 5
 	maxForecastObjects = 500
+	// maxForecastBytes bounds what is read of these objects, with those with which it is
+	// passed.
+	maxForecastBytes = 64 << 20
 	// maxForecastText bounds the lines of a forecast together, in characters. With
 	// the warnings on types it stays below what
 	// k8s.io/apiserver/pkg/endpoints/filters/warning.go would cut.
@@ -133,7 +136,7 @@ func (f *Forecast) lines(ctx context.Context, constraints *admissionregistration
 	trial.CandidateView = newCandidateView(trial.View, asker, asker.User)
 	s := sweep{judge: f.judge, trial: trial, asker: asker, failures: 1}
 
-	targets, others := targetsOf(mapper, constraints)
+	targets, others := targetsOf(ctx, mapper, constraints)
 	looked, passedOver := f.look(ctx, &s, targets)
 	lines := looked
 	if remark != "" && len(looked) > 0 {
@@ -146,15 +149,15 @@ func (f *Forecast) lines(ctx context.Context, constraints *admissionregistration
 }
 
 // look judges the objects of each target with its share of what is left of the
-// objects and of the time. It returns a line for each that has any, and what else
+// objects, of the bytes and of the time. It returns a line for each that has any, and what else
 // it has not looked at.
 func (f *Forecast) look(ctx context.Context, s *sweep, targets []target) (lines, passedOver []string) {
-	objects := maxForecastObjects
+	objects, bytes := maxForecastObjects, maxForecastBytes
 	for i := range targets {
 		left := len(targets) - i
 		what := selection{
 			mapping: targets[i].mapping, operation: targets[i].operation,
-			selector: labels.Everything(), limit: objects / left,
+			selector: labels.Everything(), limit: objects / left, bytes: max(0, bytes/left),
 		}
 		t, err := s.within(ctx, what, left)
 		switch {
@@ -164,6 +167,7 @@ func (f *Forecast) look(ctx context.Context, s *sweep, targets []target) (lines,
 			passedOver = append(passedOver, what.resource()+" ("+err.Error()+")")
 		default:
 			objects -= t.judged()
+			bytes -= t.read
 			if line := t.line(what); line != "" {
 				lines = append(lines, line)
 			}

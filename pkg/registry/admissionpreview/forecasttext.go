@@ -14,11 +14,15 @@ import (
 // line says what became of the objects, or nothing when there are none.
 func (t *tally) line(what selection) string {
 	judged := t.judged()
+	remaining := fmt.Sprintf("%d", t.remaining)
+	if t.unsure {
+		remaining = "at least " + remaining
+	}
 	switch {
 	case judged+t.remaining == 0:
 		return ""
 	case judged == 0:
-		return fmt.Sprintf("%d existing %s were not judged in time", t.remaining, what.resource())
+		return fmt.Sprintf("%s existing %s were not judged in time", remaining, what.resource())
 	}
 	of := fmt.Sprintf("%d", judged)
 	if t.truncated {
@@ -52,8 +56,11 @@ func (t *tally) line(what selection) string {
 		parts[0] = first[0] + existing + first[1]
 		line = strings.Join(parts, ", ") + t.first()
 	}
-	if t.remaining > 0 {
-		line += fmt.Sprintf("; %d more were not judged in time", t.remaining)
+	switch {
+	case t.remaining > 0 && t.heavy:
+		line += fmt.Sprintf("; %s more were not judged, for these are large", remaining)
+	case t.remaining > 0:
+		line += fmt.Sprintf("; %s more were not judged in time", remaining)
 	}
 	return line
 }
@@ -64,9 +71,9 @@ func (t *tally) first() string {
 	if len(kept) == 0 {
 		return ""
 	}
-	name := kept[0].object.GetName()
-	if namespace := kept[0].object.GetNamespace(); namespace != "" {
-		name = namespace + "/" + name
+	name := kept[0].name
+	if kept[0].namespace != "" {
+		name = kept[0].namespace + "/" + name
 	}
 	text := kept[0].message
 	if len(kept[0].evaluations) > 0 {

@@ -28,9 +28,10 @@ import (
 )
 
 const (
-	// maxSweptObjects bounds the existing objects of one preview. They are in memory
-	// together.
+	// maxSweptObjects bounds the existing objects of one preview, and maxSweptBytes what
+	// is read of them, with the object with which it is passed.
 	maxSweptObjects = 5000
+	maxSweptBytes   = 256 << 20
 	// maxFailures bounds the objects that are listed because they do not pass.
 	maxFailures = 20
 	// sweepBudget bounds the time of a preview of existing objects, however much its
@@ -69,8 +70,8 @@ func objectsStatus(what selection, t *tally) policyapi.AdmissionPreviewStatus {
 			Object: policyapi.ObjectReference{
 				APIVersion: what.mapping.GroupVersionKind.GroupVersion().String(),
 				Kind:       what.mapping.GroupVersionKind.Kind,
-				Namespace:  kept.object.GetNamespace(),
-				Name:       kept.object.GetName(),
+				Namespace:  kept.namespace,
+				Name:       kept.name,
 			},
 			Outcome:     outcomeOf(kept.grade),
 			Message:     kept.message,
@@ -103,7 +104,7 @@ func outcomeOf(of grade) policyapi.EvaluationOutcome {
 // translateObjects returns the selection of a preview with all its faults. Without
 // a view it only looks for those that need none.
 func translateObjects(in *policyapi.PreviewObjects, view cluster.View, path *field.Path) (selection, field.ErrorList) {
-	what := selection{namespace: in.Namespace, selector: labels.Everything(), limit: int(in.Limit), operation: admission.Operation(in.Operation)}
+	what := selection{namespace: in.Namespace, selector: labels.Everything(), limit: int(in.Limit), bytes: maxSweptBytes, operation: admission.Operation(in.Operation)}
 	var errs field.ErrorList
 	if in.Limit < 1 || in.Limit > maxSweptObjects {
 		errs = append(errs, field.Invalid(path.Child("limit"), in.Limit, fmt.Sprintf("must be between 1 and %d", maxSweptObjects)))

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -30,7 +29,8 @@ type selection struct {
 	mapping   *meta.RESTMapping
 	namespace string // empty: all
 	selector  labels.Selector
-	limit     int
+	limit     int // of objects
+	bytes     int // that are read, with the object with which they are passed
 	operation admission.Operation
 }
 
@@ -46,23 +46,16 @@ type sweep struct {
 	failures int
 }
 
-// run judges the objects that are selected, as long as ctx lasts. The error is 403
+// run judges the objects that are selected, as long as ctx lasts and in the order in
+// which the view shows them: it never has all of them. The error is 403
 // when the asker may not list them, and 503 when they cannot be listed or nothing
 // can be judged yet.
 func (s *sweep) run(ctx context.Context, what selection) (*tally, error) {
 	if err := s.mayList(ctx, what); err != nil {
 		return nil, err
 	}
-	// One more than the limit tells whether there are more.
-	objects, err := s.trial.View.Objects(ctx, cluster.Selection{
-		Kind: what.mapping.GroupVersionKind, Namespace: what.namespace, Selector: what.selector, Limit: what.limit + 1,
-	})
-	if err != nil {
-		return nil, apierrors.NewServiceUnavailable(fmt.Sprintf("the existing %s cannot be listed: %v", what.resource(), err))
-	}
-	t := &tally{room: s.failures, truncated: len(objects) > what.limit}
-	objects = slices.Clone(objects[:min(len(objects), what.limit)]) // those of a view are not ours
-	if err := s.judgeAll(ctx, what, objects, t); err != nil {
+	t := &tally{room: s.failures}
+	if err := s.judgeAll(ctx, what, t); err != nil {
 		return nil, err
 	}
 	s.explain(ctx, what, t)
@@ -81,36 +74,63 @@ func (s *sweep) mayList(ctx context.Context, what selection) error {
 // explainShare is the part of the time that is kept for the explanations.
 const explainShare = 5
 
-// judgeAll judges the objects in their order until its time ends; the others remain.
-func (s *sweep) judgeAll(ctx context.Context, what selection, objects []*unstructured.Unstructured, t *tally) error {
+// judgeAll judges the objects in their order until its time ends, or too much has been
+// read; the others remain.
+func (s *sweep) judgeAll(ctx context.Context, what selection, t *tally) error {
 	ctx, cancel := within(ctx, func(left time.Duration) time.Duration { return left - left/explainShare })
 	defer cancel()
-	for i, object := range objects {
-		if ctx.Err() != nil {
-			t.remaining = len(objects) - i
-			return nil
-		}
-		trial := s.trial
-		trial.Request = s.request(what, object)
-		answer, err := s.judge.Try(ctx, trial)
-		switch {
-		case errors.Is(err, chain.ErrNotReady):
-			return apierrors.NewServiceUnavailable(err.Error())
-		case errors.Is(err, chain.ErrNoTimeLeft):
-			t.remaining = len(objects) - i
-			return nil
-		}
-		t.add(object, &answer, err)
-		objects[i] = nil // it need not outlive its judgement
+	var last cluster.Visited
+	var refused error
+	err := s.trial.View.Walk(ctx, cluster.Selection{
+		Kind: what.mapping.GroupVersionKind, Namespace: what.namespace, Selector: what.selector,
+	}, func(one cluster.Visited) (more bool, err error) {
+		last = cluster.Visited{Left: one.Left, More: one.More}
+		more, refused = s.visit(ctx, what, one, t)
+		return more, refused
+	})
+	switch {
+	case refused != nil:
+		return refused
+	case err != nil && ctx.Err() != nil && t.judged() > 0: // while more of them were read
+		t.leave(what.limit, max(1, last.Left), last.More)
+	case err != nil:
+		return apierrors.NewServiceUnavailable(fmt.Sprintf("the existing %s cannot be listed: %v", what.resource(), err))
 	}
 	return nil
 }
 
+// visit judges the next object and says whether there is room for more. The error is
+// 503, when nothing can be judged yet.
+func (s *sweep) visit(ctx context.Context, what selection, one cluster.Visited, t *tally) (more bool, err error) {
+	remain := func() (bool, error) {
+		t.leave(what.limit, 1+one.Left, one.More)
+		return false, nil
+	}
+	switch {
+	case t.judged() >= what.limit, ctx.Err() != nil:
+		return remain()
+	case t.read > what.bytes:
+		t.heavy = true
+		return remain()
+	}
+	trial := s.trial
+	trial.Request = s.request(what, one.Object)
+	answer, err := s.judge.Try(ctx, trial)
+	switch {
+	case errors.Is(err, chain.ErrNotReady):
+		return false, apierrors.NewServiceUnavailable(err.Error())
+	case errors.Is(err, chain.ErrNoTimeLeft):
+		return remain()
+	}
+	t.add(one.Object, one.Bytes, &answer, err)
+	return true, nil
+}
+
 // explain judges the objects that are kept once more, this time asking why. What
-// is not explained in time stays as it is.
+// is not explained in time, or too large to be kept, stays as it is.
 func (s *sweep) explain(ctx context.Context, what selection, t *tally) {
 	for _, kept := range t.kept() {
-		if kept.err != nil || ctx.Err() != nil {
+		if kept.err != nil || kept.object == nil || ctx.Err() != nil {
 			continue
 		}
 		trial := s.trial

@@ -26,17 +26,33 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
-// pods is a view that has nothing but the given objects, and heeds no limit.
+// pods is a view that has nothing but the given objects. It reads them in pages, each
+// with so many bytes, and does not know how many there are beyond a page.
 type pods struct {
 	cluster.View
 	objects []*unstructured.Unstructured
-	err     error
-	asked   cluster.Selection
+	err     error // after the objects
+	page    int   // 0 for a page of all
+	bytes   int
+	visited int
 }
 
-func (p *pods) Objects(_ context.Context, asked cluster.Selection) ([]*unstructured.Unstructured, error) {
-	p.asked = asked
-	return p.objects, p.err
+func (p *pods) Walk(ctx context.Context, _ cluster.Selection, visit cluster.Visit) error {
+	for i, object := range p.objects {
+		one := cluster.Visited{Object: object, Bytes: p.bytes, Left: len(p.objects) - i - 1}
+		if p.page > 0 {
+			if i%p.page == 0 && ctx.Err() != nil {
+				return ctx.Err()
+			}
+			page := i / p.page * p.page
+			one.Left, one.More = min(page+p.page, len(p.objects))-i-1, page+p.page < len(p.objects)
+		}
+		p.visited++
+		if more, err := visit(one); err != nil || !more {
+			return err
+		}
+	}
+	return p.err
 }
 
 func (*pods) Mapper() meta.RESTMapper { return meta.NewDefaultRESTMapper(nil) }
@@ -83,7 +99,7 @@ func TestSweep(t *testing.T) {
 		want  string // judged, and whether there are more; or the error
 	}{
 		{"all", anybody(), newPods(3), allow, "3 judged, 3 allowed, truncated false"},
-		{"more than the limit, from a view that heeds none", anybody(), newPods(9), allow, "4 judged, 4 allowed, truncated true"},
+		{"more than the limit", anybody(), newPods(9), allow, "4 judged, 4 allowed, truncated true"},
 		{"the zero verdict", anybody(), newPods(1), func(chain.Trial) (verdict.Verdict, error) { return verdict.Verdict{}, nil }, "1 judged, 0 allowed, truncated false"},
 		{"no verdict", anybody(), newPods(2), func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), verdict.ErrTooManyEvaluations }, "2 judged, 0 allowed, truncated false"},
 		{"no policies yet", anybody(), newPods(2), func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), chain.ErrNotReady }, "ServiceUnavailable: not yet ready"},
@@ -103,15 +119,92 @@ func TestSweep(t *testing.T) {
 			if got := fmt.Sprintf("%d judged, %d allowed, truncated %v", tally.judged(), tally.allowed(), tally.truncated); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
-			if test.view.asked.Limit != 5 {
-				t.Errorf("asked for %d objects, want one more than the limit", test.view.asked.Limit)
-			}
-			for i, object := range test.view.objects {
-				if object == nil {
-					t.Errorf("the sweep has taken object %d out of the list of the view", i)
-				}
+			if test.view.visited > 5 {
+				t.Errorf("asked for %d objects, want no more than one beyond the limit", test.view.visited)
 			}
 		})
+	}
+}
+
+// TestSweepEnds: what is not judged is counted as far as it is known, and nobody takes
+// it for judged.
+func TestSweepEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		view   *pods
+		within int // objects, then the time is over; 0 for no end
+		want   string
+	}{
+		{"of large objects", &pods{bytes: 30}, 0, "4 judged, 4 of 8 remain, truncated true; 4 more were not judged, for these are large"},
+		{"of large objects, counted in part", &pods{bytes: 30, page: 5}, 0, "4 judged, 1 of 8 remain, truncated true; at least 1 more were not judged, for these are large"},
+		{"of time", &pods{}, 3, "3 judged, 5 of 8 remain, truncated true; 5 more were not judged in time"},
+		{"of time, between pages", &pods{page: 3}, 3, "3 judged, 1 of 8 remain, truncated true; at least 1 more were not judged in time"},
+		{"of time, in a page", &pods{page: 3}, 4, "4 judged, 2 of 8 remain, truncated true; at least 2 more were not judged in time"},
+		{"at the limit, where the page ends", &pods{page: 4}, 8, "8 judged, 0 of 8 remain, truncated true"},
+		{"at the limit", &pods{page: 5}, 0, "8 judged, 0 of 8 remain, truncated true"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			test.view.objects = newPods(12).objects
+			judged := 0
+			judge := judgeFunc(func(chain.Trial) (verdict.Verdict, error) {
+				if judged++; judged == test.within {
+					cancel()
+				}
+				return verdict.Allow(), nil
+			})
+			what := podSelection(8)
+			what.bytes = 100
+			s := sweep{judge: judge, trial: chain.Trial{View: test.view}, asker: anybody(), failures: 2}
+			tally, err := s.run(ctx, what)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := fmt.Sprintf("%d judged, %d of %d remain, truncated %v", tally.judged(), tally.remaining, what.limit, tally.truncated)
+			if _, remain, found := strings.Cut(tally.line(what), ";"); found {
+				got += ";" + remain
+			}
+			if got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+			if status := objectsStatus(what, tally); status.Allowed != (tally.remaining == 0) {
+				t.Errorf("allowed is %v", status.Allowed)
+			}
+		})
+	}
+	// An error of the cluster is none of time.
+	view := newPods(2)
+	view.err = errors.New("cut off")
+	s := sweep{judge: judgeFunc(func(chain.Trial) (verdict.Verdict, error) { return verdict.Allow(), nil }), trial: chain.Trial{View: view}, asker: anybody()}
+	if _, err := s.run(t.Context(), podSelection(4)); !apierrors.IsServiceUnavailable(err) {
+		t.Errorf("got %v, want that the objects cannot be listed", err)
+	}
+}
+
+// TestKeptObjectsAreBounded: few objects are kept to be explained, the gravest first, and
+// fewer when they are large.
+func TestKeptObjectsAreBounded(t *testing.T) {
+	denial, warning := verdict.Verdict{}, verdict.Fold([]verdict.Step{{
+		Origin: verdict.Origin{Actions: []verdict.Action{verdict.Warn}}, Finding: verdict.Finding{Kind: verdict.Fail},
+	}})
+	objects := newPods(9).objects
+	tally := tally{room: 4}
+	const large = maxHeldBytes/2 - 1
+	for i, object := range objects {
+		answer := &warning
+		if i >= 6 {
+			answer = &denial
+		}
+		tally.add(object, large, answer, nil)
+	}
+	var got []string
+	for _, kept := range tally.kept() {
+		got = append(got, fmt.Sprint(kept.name, " ", kept.object != nil))
+	}
+	if want := "p06 false, p07 false, p08 true, p00 true"; strings.Join(got, ", ") != want || tally.held != 2*large {
+		t.Errorf("got %s and %d bytes, want %s", strings.Join(got, ", "), tally.held, want)
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	// maxFailureBytes bounds what is listed of one object: messages, expressions and
 	// values. The first evaluation is listed in any case, with texts that are cut.
 	maxFailureBytes = 64 << 10
+	// maxHeldBytes bounds the objects that are kept to be explained.
+	maxHeldBytes = 16 << 20
 	// maxFailureText bounds a text that is listed of an object, in characters.
 	maxFailureText = 4 << 10
 )
@@ -24,17 +26,24 @@ const (
 // pass.
 type tally struct {
 	counts    [gradePassed + 1]int
-	remaining int
-	truncated bool
+	read      int  // bytes, about
+	remaining int  // within the limit, and not judged
+	unsure    bool // there may be more that remain
+	heavy     bool // they remain because too much was read, and else for want of time
+	truncated bool // there are others, or may be
 
 	room  int
 	grave []*failure // denied and errors, at most room
-	mild  []*failure // others, at most room
+	mild  []*failure // others, for which grave leaves room
+	held  int        // bytes of their objects
 }
 
 // failure is an object that does not pass.
 type failure struct {
-	object *unstructured.Unstructured
+	namespace, name string
+
+	object *unstructured.Unstructured // nil when there was no room for it
+	bytes  int                        // that it takes
 	grade  grade
 	err    error // there is no verdict
 
@@ -42,29 +51,48 @@ type failure struct {
 	evaluations []policyapi.Evaluation
 }
 
-func (t *tally) add(object *unstructured.Unstructured, answer *verdict.Verdict, err error) {
-	kept := &failure{object: object, err: err}
+// add counts an object that took so many bytes to read.
+func (t *tally) add(object *unstructured.Unstructured, bytes int, answer *verdict.Verdict, err error) {
+	t.read += bytes
+	kept := &failure{namespace: object.GetNamespace(), name: object.GetName(), err: err}
 	if err != nil {
 		kept.message = cut(err.Error(), maxFailureText)
 	} else {
 		kept.grade = gradeOf(answer)
 	}
 	t.counts[kept.grade]++
-	list := &t.mild
+	list, taken := &t.mild, len(t.grave)+len(t.mild)
 	switch kept.grade {
 	case gradePassed:
 		return
 	case gradeDenied, gradeError:
-		list = &t.grave
+		list, taken = &t.grave, len(t.grave)
 	case gradeWarned, gradeAudited, gradeIgnored:
 	}
-	if len(*list) == t.room {
+	if taken >= t.room {
 		return
+	}
+	if len(t.grave)+len(t.mild) >= t.room { // the last of the others makes room
+		last := len(t.mild) - 1
+		t.held -= t.mild[last].bytes
+		t.mild[last], t.mild = nil, t.mild[:last]
+	}
+	if t.held+bytes <= maxHeldBytes {
+		kept.object, kept.bytes = object, bytes
+		t.held += bytes
 	}
 	if err == nil {
 		kept.sketch(answer)
 	}
 	*list = append(*list, kept)
+}
+
+// leave notes that so many objects at least are not judged, and perhaps more.
+func (t *tally) leave(limit, left int, more bool) {
+	within := limit - t.judged()
+	t.remaining = min(left, within)
+	t.unsure = more && left < within
+	t.truncated = more || left > within
 }
 
 func (t *tally) judged() int {
@@ -79,8 +107,7 @@ func (t *tally) allowed() int { return t.judged() - t.counts[gradeDenied] - t.co
 
 // kept returns the objects that are listed.
 func (t *tally) kept() []*failure {
-	all := append(t.grave[:len(t.grave):len(t.grave)], t.mild...)
-	return all[:min(len(all), t.room)]
+	return append(t.grave[:len(t.grave):len(t.grave)], t.mild...)
 }
 
 // sketch notes what an answer without an explanation may tell: the texts that who

@@ -4,6 +4,7 @@
 package admissionpreview
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,16 +31,21 @@ type target struct {
 
 // targetsOf returns the resources that constraints name, in the order of the rules,
 // and tells of what else they name. Versions of one resource have the same objects.
-func targetsOf(mapper meta.RESTMapper, constraints *admissionregistrationv1.MatchResources) (targets []target, others []string) {
+//
+// When ctx ends it tells of what it has not looked up.
+func targetsOf(ctx context.Context, mapper meta.RESTMapper, constraints *admissionregistrationv1.MatchResources) (targets []target, others []string) {
 	if constraints == nil {
 		return nil, nil
 	}
 	s := named{mapper: mapper, seen: map[string]bool{}}
 	for i := range constraints.ResourceRules {
-		s.rule(&constraints.ResourceRules[i].RuleWithOperations)
+		s.rule(ctx, &constraints.ResourceRules[i].RuleWithOperations)
 	}
 	if left := len(s.others) - maxOthers; left > 0 {
 		s.others = append(s.others[:maxOthers], fmt.Sprintf("%d more", left))
+	}
+	if s.late {
+		s.others = append(s.others, "what the rules name that was not looked up in time")
 	}
 	if s.cut {
 		s.others = append(s.others, fmt.Sprintf("what the rules name beyond %d resources", maxLookups))
@@ -54,13 +60,23 @@ type named struct {
 	others  []string
 	seen    map[string]bool // of others
 	lookups int
-	cut     bool
+	cut     bool // by maxLookups
+	late    bool
 }
 
-func (s *named) rule(rule *admissionregistrationv1.RuleWithOperations) {
+// ends says that nothing more is looked up.
+func (s *named) ends(ctx context.Context) bool {
+	s.late = s.late || ctx.Err() != nil
+	return s.late || s.cut
+}
+
+func (s *named) rule(ctx context.Context, rule *admissionregistrationv1.RuleWithOperations) {
 	operation, ok := operationOf(rule.Operations)
 	for _, resource := range rule.Resources {
 		name, subresource, _ := strings.Cut(resource, "/")
+		if s.ends(ctx) {
+			return
+		}
 		switch {
 		case name == "*":
 			s.other(resource + " (names no resource)")
@@ -69,7 +85,7 @@ func (s *named) rule(rule *admissionregistrationv1.RuleWithOperations) {
 		case !ok:
 			s.other(resource + " (only on CONNECT)")
 		default:
-			s.resource(name, rule, operation)
+			s.resource(ctx, name, rule, operation)
 		}
 	}
 }
@@ -88,13 +104,14 @@ func operationOf(operations []admissionregistrationv1.OperationType) (admission.
 // resource adds a resource in those groups of the rule that have it, each in the
 // first version of the rule that is served. That the others do not have it is no
 // news: a rule names all its resources in all its groups.
-func (s *named) resource(name string, rule *admissionregistrationv1.RuleWithOperations, operation admission.Operation) {
+func (s *named) resource(ctx context.Context, name string, rule *admissionregistrationv1.RuleWithOperations, operation admission.Operation) {
 	found := false
 	var fault error
 	for _, group := range s.groups(name, rule.APIGroups) {
 		for _, version := range rule.APIVersions {
-			if s.lookups++; s.lookups > maxLookups {
-				s.cut = true
+			s.lookups++
+			s.cut = s.lookups > maxLookups
+			if s.ends(ctx) {
 				return
 			}
 			if version == "*" {

@@ -137,6 +137,36 @@ func TestBreakGlass(t *testing.T) {
 	must(t, shared.ControlPlane, "", "apply", "--server-side", "-k", dir)
 }
 
+// TestMutations: with the component, kube-apiserver asks for both phases, and the same
+// command, with the names of the other configuration, opens both.
+func TestMutations(t *testing.T) {
+	e := newEmergency(t, shared)
+	file := manifests(t, "components/mutations/mutating.yaml")
+	must(t, shared.ControlPlane, "", "apply", "--server-side", "-f", file)
+	t.Cleanup(func() { _, _ = kubectl(t, shared.ControlPlane, "", "delete", "-f", file) })
+	eventually(t, "kube-apiserver asks for mutations", func() string {
+		must(t, shared.ControlPlane, "", "create", "configmap", "mutated", "--dry-run=server")
+		for _, event := range audited(t, shared.ControlPlane) {
+			if strings.Contains(event.Annotations["mutation.webhook.admission.k8s.io/round_0_index_0"], `"webhook":"mutations.policy.portcullis.dev","mutated":false`) {
+				return ""
+			}
+		}
+		return "no event tells of it"
+	})
+	e.until("it is denied", e.denial)
+	documented := command(t, "emergency.md", breakGlass, `"Ignore"`, "+1 hour")
+	mustShell(t, shared.ControlPlane, strings.NewReplacer("validatingwebhookconfiguration", "mutatingwebhookconfiguration", "validations.policy", "mutations.policy", "+1 hour", "+10 seconds").Replace(documented))
+	e.until("it is admitted", unjudged)
+	e.until("it is denied again", e.denial)
+	eventually(t, "the configuration is put back", func() string {
+		output := must(t, shared.ControlPlane, "", "get", "mutatingwebhookconfiguration", "portcullis", "-o", "jsonpath={.webhooks[0].failurePolicy} {.metadata.annotations}")
+		if !strings.HasPrefix(output, "Fail ") || strings.Contains(output, breakGlass) {
+			return output
+		}
+		return ""
+	})
+}
+
 // TestBreakGlassIsBounded: a day is refused, at once and visibly, and so is what is no
 // time; a window can be ended early, also by removing what opened it.
 func TestBreakGlassIsBounded(t *testing.T) {

@@ -28,7 +28,7 @@ var existingNamespaces = []string{"existing-a", "existing-b"}
 func furnish(t *testing.T) {
 	t.Helper()
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
-	make := func(resource schema.GroupVersionResource, namespace, text string) {
+	store := func(resource schema.GroupVersionResource, namespace, text string) {
 		t.Helper()
 		if _, err := admin.objects.Resource(resource).Namespace(namespace).Create(t.Context(), objectOf(t, text), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
@@ -41,14 +41,14 @@ func furnish(t *testing.T) {
 			return err
 		})
 		for i := range 12 {
-			make(configMaps, namespace, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%02d, labels: {existing: 'yes', third: '%t'}}, data: {size: '%d'}}`, i, i%3 == 0, i))
+			store(configMaps, namespace, fmt.Sprintf(`{apiVersion: v1, kind: ConfigMap, metadata: {name: c%02d, labels: {existing: 'yes', third: '%t'}}, data: {size: '%d'}}`, i, i%3 == 0, i))
 		}
 		for i := range 4 {
-			make(deployments, namespace, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d%d, labels: {existing: 'yes'}},
+			store(deployments, namespace, fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: d%d, labels: {existing: 'yes'}},
 			  spec: {replicas: %d, paused: true, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}}`, i, i))
 		}
 		for i := range 3 {
-			make(pods, namespace, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: p%d, labels: {existing: 'yes'}},
+			store(pods, namespace, fmt.Sprintf(`{apiVersion: v1, kind: Pod, metadata: {name: p%d, labels: {existing: 'yes'}},
 			  spec: {containers: [{name: c, image: i, securityContext: {privileged: %t}}]}}`, i, i == 1))
 		}
 	}
@@ -114,6 +114,7 @@ func testCounts(t *testing.T, lister, local *person) {
 		{"none", lister, `{resource: {resource: pods}, labelSelector: {matchLabels: {existing: 'no'}}}`, "judged 0, allowed 0, denied 0"},
 		{"all of what may be listed in one namespace", local, `{resource: {resource: configmaps}}`, `configmaps is forbidden: User "local" cannot list resource "configmaps" in API group "" at the cluster scope: needed to have the existing objects judged`},
 		{"what may be listed in one namespace", local, `{resource: {resource: configmaps}, namespace: existing-b, labelSelector: {matchLabels: {existing: 'yes'}}}`, "judged 12, allowed 8, denied 4, first existing-b/c00: every third is too large"},
+		{"what the server may not list", admin, `{resource: {group: rbac.authorization.k8s.io, resource: roles}}`, `the existing roles.rbac.authorization.k8s.io cannot be listed: listing Role: roles.rbac.authorization.k8s.io is forbidden: User "system:serviceaccount:portcullis-system:portcullis" cannot list resource "roles" in API group "rbac.authorization.k8s.io" at the cluster scope; grant this server get, list and watch on roles.rbac.authorization.k8s.io`},
 		{"too many", lister, `{resource: {resource: configmaps}, limit: 5001}`, `AdmissionPreview.policy.portcullis.dev "" is invalid: spec.objects.limit: Invalid value: 5001: must be between 1 and 5000`},
 		{"what is not served", lister, `{resource: {resource: gadgets}}`, `AdmissionPreview.policy.portcullis.dev "" is invalid: spec.objects.resource: Invalid value: "gadgets": the cluster has no gadgets`},
 		{"what is not stored", lister, `{resource: {group: authorization.k8s.io, resource: subjectaccessreviews}}`, `AdmissionPreview.policy.portcullis.dev "" is invalid: spec.objects.resource: Invalid value: "subjectaccessreviews.authorization.k8s.io": no policy judges`},

@@ -8,6 +8,7 @@ package live
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -285,11 +286,14 @@ func answer(err error) string {
 	if err == nil {
 		return ""
 	}
-	status, ok := err.(apierrors.APIStatus) //nolint:errorlint // nobody wraps it
-	if !ok {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
 		return err.Error()
 	}
-	told, _ := json.MarshalIndent(status.Status(), "", " ")
+	told, err := json.MarshalIndent(status.Status(), "", " ")
+	if err != nil {
+		return err.Error()
+	}
 	return string(told)
 }
 

@@ -43,6 +43,10 @@ type apiServer struct {
 	changed   *sync.Cond
 	down      bool
 	allow     bool // what SubjectAccessReviews answer
+
+	limits []int // of the lists that were asked for
+	// expired answers a list that goes on with a token, unless it returns nil.
+	expired func(token string) *apierrors.StatusError
 }
 
 type event struct {
@@ -322,6 +326,13 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, resource, names
 	defer s.mu.Unlock()
 	selector, _ := labels.Parse(r.URL.Query().Get("labelSelector"))
 	limit, _ := strconv.Atoi(r.URL.Query().Get("limit"))
+	s.limits = append(s.limits, limit)
+	if token := r.URL.Query().Get("continue"); token != "" && s.expired != nil {
+		if expired := s.expired(token); expired != nil {
+			fail(w, expired)
+			return
+		}
+	}
 	var keys []string
 	for key, obj := range s.held[resource] {
 		if (namespace == "" || obj.GetNamespace() == namespace) && selector.Matches(labels.Set(obj.GetLabels())) && key > r.URL.Query().Get("continue") {
@@ -329,18 +340,20 @@ func (s *apiServer) list(w http.ResponseWriter, r *http.Request, resource, names
 		}
 	}
 	slices.SortFunc(keys, func(a, b string) int { return cmp.Compare(a, b) })
-	next := ""
+	next, left := "", 0
 	if limit > 0 && len(keys) > limit {
+		left = len(keys) - limit
 		keys, next = keys[:limit], keys[limit-1]
 	}
 	items := []any{}
 	for _, key := range keys {
 		items = append(items, s.held[resource][key])
 	}
-	reply(w, http.StatusOK, map[string]any{
-		"apiVersion": of.APIVersion, "kind": of.Kind, "items": items,
-		"metadata": map[string]any{"resourceVersion": strconv.Itoa(s.revision), "continue": next},
-	})
+	metadata := map[string]any{"resourceVersion": strconv.Itoa(s.revision), "continue": next}
+	if left > 0 && selector.Empty() {
+		metadata["remainingItemCount"] = left
+	}
+	reply(w, http.StatusOK, map[string]any{"apiVersion": of.APIVersion, "kind": of.Kind, "items": items, "metadata": metadata})
 }
 
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request, resource string) {

@@ -73,9 +73,11 @@ func New(options Options) *Cluster {
 // View returns the cluster as it is now. Ask once for each request: which kinds a view
 // knows stays the same, but that it gets to know new ones. Before the cluster has been
 // read, whatever needs it is an error, except for Equivalents, which cannot say so and
-// then knows the built-in resources only: judge nothing before Ready.
+// then knows the built-in resources only: judge nothing before Ready. Whatever is
+// asked, a view waits once, and for two seconds at most, for kinds that it does not know.
 func (c *Cluster) View() cluster.View {
-	return &view{cluster: c, snapshot: c.survey.latest.Load()}
+	now := c.survey.latest.Load()
+	return &view{cluster: c, snapshot: now, mapper: newMapper(c.survey, now)}
 }
 
 // Run follows the cluster until ctx ends. Call it once.

@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -77,10 +78,22 @@ func (l *lookup[T]) board(key string, read func() (T, error)) *flight[T] {
 // fly makes flights to an object as long as someone waits for one.
 func (l *lookup[T]) fly(key string, next *flight[T]) {
 	for next != nil {
-		next.found, next.err = next.read()
+		next.found, next.err = contained(next.read)
 		close(next.landed)
 		next = l.land(key)
 	}
+}
+
+// contained reads, and makes an error of a panic, which would end the process: nobody
+// else is there to recover it.
+func contained[T any](read func() (T, error)) (found T, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			var none T
+			found, err = none, &unreadable{fmt.Sprintf("reading it panicked: %v; this is a fault of the program, please report it", problem)}
+		}
+	}()
+	return read()
 }
 
 // land ends a flight and returns the one that waits, or nil.

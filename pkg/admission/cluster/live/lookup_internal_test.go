@@ -6,6 +6,7 @@ package live
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,5 +109,18 @@ func TestTooManyKinds(t *testing.T) {
 	k.use(kinds)
 	if first == nil || k.find(kinds[5]) != first {
 		t.Error("another order made other followers")
+	}
+}
+
+// TestLookupPanics: a panic is an error for all who wait for the reading, and later
+// readings work.
+func TestLookupPanics(t *testing.T) {
+	l := newLookup[int]()
+	_, err := l.get(t.Context(), "key", func(context.Context) (int, error) { panic("broken") })
+	if err == nil || isAbsent(err) || !strings.Contains(err.Error(), "broken") {
+		t.Errorf("got %v, want an error about the panic", err)
+	}
+	if got, err := l.get(t.Context(), "key", func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
+		t.Errorf("got %d, %v after a panic, want 7", got, err)
 	}
 }

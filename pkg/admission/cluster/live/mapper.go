@@ -12,13 +12,21 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/discovery"
 )
 
-// mapper maps kinds as a snapshot knows them. Of a kind that the snapshot does not
-// know, the API server is asked anew: it may have been defined since. What the API
-// server could not tell is an error, and not "no match".
+// mapper maps kinds as a snapshot knows them. Of kinds that the snapshot does not
+// know, the API server is asked anew, once for all of them: they may have been defined
+// since. What the API server could not tell is an error, and not "no match". Each view
+// has its own mapper.
 type mapper struct {
-	survey   *survey
+	patient
 	snapshot *snapshot
 }
+
+func newMapper(survey *survey, snapshot *snapshot) *mapper {
+	return &mapper{patient: patient{survey: survey}, snapshot: snapshot}
+}
+
+// Types is the same for mappers of the same types. See cluster.View.
+func (m *mapper) Types() any { return m.snapshot }
 
 var _ meta.RESTMapper = (*mapper)(nil)
 
@@ -43,7 +51,7 @@ func find[T any](m *mapper, asked question, in func(*discovery.Table) (T, error)
 	for _, next := range []func() *snapshot{
 		func() *snapshot { return m.snapshot },
 		m.survey.latest.Load,
-		func() *snapshot { return m.survey.again(asked.group + "/" + asked.name) },
+		func() *snapshot { return m.again(asked.group + "/" + asked.name) },
 	} {
 		if s := next(); s != last && s.read {
 			last = s

@@ -29,8 +29,7 @@ type snapshot struct {
 	// documents are where the schemas are; nil when that is not known.
 	documents map[schema.GroupVersion]openapi.GroupVersionWithContext
 
-	table  *discovery.Table
-	mapper *mapper
+	table *discovery.Table
 }
 
 // discovered is what the API server says.

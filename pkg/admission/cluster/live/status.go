@@ -35,6 +35,9 @@ type InformerStatus struct {
 	Objects int
 	// Err is why the resource cannot be followed at the moment, or nil.
 	Err error
+	// HeardAt is when the API server told of the resource last, be it that there is
+	// nothing new; zero when it never has.
+	HeardAt time.Time
 }
 
 // DiscoveryStatus is how well it is known which kinds there are.
@@ -70,5 +73,18 @@ func (c *Cluster) Status() Status {
 }
 
 func informer(resource schema.GroupVersionResource, state mirror.State) InformerStatus {
-	return InformerStatus{Resource: resource, Synced: state.Synced, Objects: state.Objects, Err: state.Err}
+	return InformerStatus{Resource: resource, Synced: state.Synced, Objects: state.Objects, Err: state.Err, HeardAt: state.HeardAt}
+}
+
+// HeardAt returns when the API server told of anything last: of a resource that is
+// followed, or of which kinds there are. It is zero when it never has.
+func (c *Cluster) HeardAt() time.Time {
+	status := c.Status()
+	last := status.Discovery.ReadAt
+	for _, one := range status.Informers {
+		if one.HeardAt.After(last) {
+			last = one.HeardAt
+		}
+	}
+	return last
 }

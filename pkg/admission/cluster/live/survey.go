@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/openapi"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/lru"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/internal/mirror"
 )
@@ -26,18 +27,15 @@ const (
 	// surveyPeriod is how often the API server is asked which kinds there are when
 	// nothing happens.
 	surveyPeriod = 30 * time.Second
-	// surveyGap is the least time between two rounds.
-	surveyGap = 250 * time.Millisecond
+	// surveyGap is the least time between two rounds, and askedPeriod that from the
+	// beginning of a round to one that begins only because somebody asks for an unknown
+	// kind, whatever kinds are asked for.
+	surveyGap   = 250 * time.Millisecond
+	askedPeriod = time.Second
 	// surveyTimeout bounds a round.
 	surveyTimeout = 10 * time.Second
 	// maxSurveyPause is how long a survey rests after a round that failed, at most.
 	maxSurveyPause = 10 * time.Second
-	// awaitTimeout bounds how long someone waits who asks for an unknown kind.
-	awaitTimeout = 2 * time.Second
-	// missedFor is for how long an unknown kind is not asked for again, unless
-	// definitions change, and maxMissed of how many that is remembered.
-	missedFor = 10 * time.Second
-	maxMissed = 256
 )
 
 // followUps is when the API server is asked again after a definition has changed: it
@@ -59,10 +57,10 @@ type survey struct {
 
 	mu         sync.Mutex
 	running    bool
-	due        bool   // definitions have changed since the last round began
-	current    *round // nil between rounds
-	next       *round
-	missed     map[string]time.Time
+	due        bool       // definitions have changed since the last round began
+	next       *round     // that has not begun
+	missed     *lru.Cache // of time.Time: when a kind that is unknown was asked for
+	epoch      uint64     // how often missed has been cleared
 	readAt     time.Time
 	err        error // of the last round
 	schemasErr error // of the last round that had no err
@@ -81,22 +79,17 @@ func newSurvey(client discovery.DiscoveryInterfaceWithContext, clock clock.Clock
 		changed: make(chan struct{}, 1),
 		asked:   make(chan struct{}, 1),
 		next:    newRound(),
-		missed:  map[string]time.Time{},
+		missed:  lru.New(maxMissed),
 	}
-	s.put(&snapshot{})
+	s.latest.Store(&snapshot{})
 	return s
-}
-
-func (s *survey) put(made *snapshot) {
-	made.mapper = &mapper{survey: s, snapshot: made}
-	s.latest.Store(made)
 }
 
 // definitionsChanged makes the survey look at once, and again a few times.
 func (s *survey) definitionsChanged() {
 	s.mu.Lock()
 	s.due = true
-	clear(s.missed)
+	s.forgetLocked()
 	s.mu.Unlock()
 	wake(s.changed)
 }
@@ -119,13 +112,15 @@ func (s *survey) run(ctx context.Context) {
 	}
 	var pause, failed time.Duration
 	var due []time.Duration
+	var began time.Time
 	for {
-		if s.sleep(ctx, pause) {
+		if s.sleep(ctx, pause, began) {
 			due = followUps()
 		}
 		if ctx.Err() != nil {
 			return
 		}
+		began = s.clock.Now()
 		switch err := s.round(ctx); {
 		case err != nil:
 			failed = min(max(2*failed, time.Second), maxSurveyPause)
@@ -144,20 +139,31 @@ func (s *survey) setRunning(running bool) {
 	s.running = running
 }
 
-// sleep waits for the next round, and says whether it is due to a change.
-func (s *survey) sleep(ctx context.Context, pause time.Duration) (changed bool) {
-	began := s.clock.Now()
-	timer := s.clock.NewTimer(pause)
-	defer timer.Stop()
+// sleep waits for the next round, and says whether it is due to a change. The last
+// one has begun at a time, and has just ended.
+func (s *survey) sleep(ctx context.Context, pause time.Duration, began time.Time) (changed bool) {
+	ended := s.clock.Now()
+	next := s.clock.NewTimer(pause)
+	defer next.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C():
+	case <-next.C():
 		return false
-	case <-s.asked:
 	case <-s.changed:
 		changed = true
+	case <-s.asked:
+		allowed := s.clock.NewTimer(askedPeriod - s.clock.Since(began))
+		defer allowed.Stop()
+		select {
+		case <-ctx.Done():
+		case <-next.C():
+			return false
+		case <-allowed.C():
+		case <-s.changed:
+			changed = true
+		}
 	}
-	if left := surveyGap - s.clock.Since(began); left > 0 && pause > 0 {
+	if left := surveyGap - s.clock.Since(ended); left > 0 && pause > 0 {
 		gap := s.clock.NewTimer(left)
 		defer gap.Stop()
 		select {
@@ -172,7 +178,11 @@ func (s *survey) sleep(ctx context.Context, pause time.Duration) (changed bool) 
 func (s *survey) round(ctx context.Context) error {
 	s.mu.Lock()
 	this := s.next
-	s.current, s.next, s.due = this, newRound(), false
+	s.next, s.due = newRound(), false
+	select {
+	case <-s.asked: // this round is what they have asked for
+	default:
+	}
 	s.mu.Unlock()
 	defer close(this.done)
 
@@ -184,7 +194,7 @@ func (s *survey) round(ctx context.Context) error {
 	}
 	isNew := !made.equal(previous)
 	if isNew {
-		s.put(made)
+		s.latest.Store(made)
 	}
 	s.note(ctx, now, schemasErr, err, isNew)
 	if !isNew {
@@ -202,7 +212,6 @@ func (s *survey) round(ctx context.Context) error {
 func (s *survey) note(ctx context.Context, now discovered, schemasErr, err error, isNew bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current = nil
 	if err != nil {
 		if ctx.Err() == nil && (s.err == nil || s.err.Error() != err.Error()) {
 			klog.FromContext(ctx).Error(err, "It cannot be read which kinds the cluster serves; what was read last is still in use")
@@ -216,7 +225,7 @@ func (s *survey) note(ctx context.Context, now discovered, schemasErr, err error
 	}
 	slices.SortFunc(s.partial, func(a, b schema.GroupVersion) int { return cmp.Compare(a.String(), b.String()) })
 	if isNew {
-		clear(s.missed)
+		s.forgetLocked()
 	}
 }
 
@@ -249,35 +258,6 @@ func (s *survey) read(ctx context.Context) (now discovered, schemasErr, err erro
 		}
 	}
 	return now, nil, nil
-}
-
-// again has the API server asked whether there is a kind or resource by now, and
-// returns what is known then. It waits only if that has not been asked lately.
-func (s *survey) again(missing string) *snapshot {
-	s.mu.Lock()
-	awaited := s.current
-	if awaited == nil && s.running {
-		if s.due {
-			awaited = s.next
-		} else if at, found := s.missed[missing]; !found || s.clock.Since(at) >= missedFor {
-			if len(s.missed) >= maxMissed {
-				clear(s.missed)
-			}
-			s.missed[missing] = s.clock.Now()
-			awaited = s.next
-			wake(s.asked)
-		}
-	}
-	s.mu.Unlock()
-	if awaited != nil {
-		timer := s.clock.NewTimer(awaitTimeout)
-		defer timer.Stop()
-		select {
-		case <-awaited.done:
-		case <-timer.C():
-		}
-	}
-	return s.latest.Load()
 }
 
 // unread returns why nothing has been read yet, or nil.

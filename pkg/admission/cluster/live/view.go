@@ -26,6 +26,7 @@ import (
 type view struct {
 	cluster  *Cluster
 	snapshot *snapshot
+	mapper   *mapper
 }
 
 var _ cluster.View = (*view)(nil)
@@ -37,7 +38,7 @@ func (v *view) Namespace(ctx context.Context, name string) (*corev1.Namespace, e
 }
 
 func (v *view) Objects(ctx context.Context, wanted cluster.Selection) ([]*unstructured.Unstructured, error) {
-	mapping, err := wanted.Mapping(v.snapshot.mapper)
+	mapping, err := wanted.Mapping(v.mapper)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +67,7 @@ func (v *view) Objects(ctx context.Context, wanted cluster.Selection) ([]*unstru
 	return c.reader.selected(ctx, at, selection{wanted.Namespace, wanted.Selector})
 }
 
-func (v *view) Mapper() meta.RESTMapper { return v.snapshot.mapper }
+func (v *view) Mapper() meta.RESTMapper { return v.mapper }
 
 func (v *view) Equivalents(resource schema.GroupVersionResource, subresource string) []cluster.Equivalent {
 	if !v.snapshot.read {
@@ -117,7 +118,7 @@ func (v *view) Stored(obj *unstructured.Unstructured, to schema.GroupVersionKind
 }
 
 func (v *view) Schema(kind schema.GroupVersionKind) (*spec.Schema, error) {
-	_, now, err := v.snapshot.mapper.mapping(kind.GroupKind(), kind.Version)
+	_, now, err := v.mapper.mapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {
 		return nil, fmt.Errorf("%v: %w", kind, resolver.ErrSchemaNotFound)
 	}

@@ -30,7 +30,7 @@ const (
 // Walk visits objects of kinds that are followed as they are held, and the others in the
 // order in which the API server lists them.
 func (v *view) Walk(ctx context.Context, wanted cluster.Selection, visit cluster.Visit) error {
-	mapping, err := wanted.Mapping(v.snapshot.mapper)
+	mapping, err := wanted.Mapping(v.mapper)
 	if err != nil {
 		return err
 	}

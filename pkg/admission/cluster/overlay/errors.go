@@ -4,6 +4,7 @@
 package overlay
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -55,11 +56,17 @@ func (e Errors) Unwrap() []error {
 	return all
 }
 
+// maxPlaced bounds the errors that At returns, but for the one that counts the rest.
+const maxPlaced = 100
+
 // At returns the errors as those of the list of objects at path, for example
-// spec.cluster.
+// spec.cluster: the first hundred, and how many more there are.
 func (e Errors) At(path *field.Path) field.ErrorList {
-	list := make(field.ErrorList, 0, len(e))
-	for _, one := range e {
+	list := make(field.ErrorList, 0, min(len(e), maxPlaced+1))
+	for i, one := range e {
+		if i == maxPlaced {
+			return append(list, field.Invalid(path, field.OmitValueType{}, fmt.Sprintf("and %d more faults", len(e)-i)))
+		}
 		list = append(list, one.At(path))
 	}
 	return list

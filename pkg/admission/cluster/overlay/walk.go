@@ -54,7 +54,7 @@ type merged struct {
 	kind      schema.GroupVersionKind
 	visit     cluster.Visit
 	own       []*held // that have not been visited, in order
-	replacing int     // so many objects of the base, at most
+	replacing int     // so many objects of the base that are to come, at most
 	ended     bool    // by who visits, or with an error
 }
 
@@ -62,6 +62,7 @@ type merged struct {
 // that come before it.
 func (m *merged) below(ctx context.Context, one cluster.Visited) (bool, error) {
 	if _, replaced := m.view.byKey[keyOf(one.Object)]; replaced {
+		m.replacing--
 		return true, nil
 	}
 	if err := m.before(ctx, &one); err != nil || m.ended {

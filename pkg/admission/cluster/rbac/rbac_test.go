@@ -176,6 +176,9 @@ func TestUnreadable(t *testing.T) {
 				if got := fmt.Sprint(err); (err == nil) != (test.wantErr[i] == "") || err != nil && !strings.HasPrefix(got, test.wantErr[i]) {
 					t.Errorf("%s: got error %v, want %s", name, err, test.wantErr[i])
 				}
+				if unanswered := (*cluster.UnansweredError)(nil); err != nil && !errors.As(err, &unanswered) {
+					t.Errorf("%s: got %T, want a cluster.UnansweredError", name, err)
+				}
 			}
 		})
 	}
@@ -197,6 +200,9 @@ func TestSourceFails(t *testing.T) {
 	decision, _, err := evaluator.Authorize(t.Context(), mayGetPods("u"))
 	if want := "RBAC: Roles cannot be read: out of reach"; decision != authorizer.DecisionNoOpinion || err == nil || err.Error() != want {
 		t.Errorf("got %v, %v, want no opinion, %s", decision, err, want)
+	}
+	if unanswered := (*cluster.UnansweredError)(nil); !errors.As(err, &unanswered) {
+		t.Errorf("got %T, want a cluster.UnansweredError", err)
 	}
 	objects.works.Store(true)
 	if decision, _, err = evaluator.Authorize(t.Context(), mayGetPods("u")); decision != authorizer.DecisionNoOpinion || err != nil {

@@ -122,8 +122,8 @@ type PreviewRequest struct {
 	Options *runtime.RawExtension `json:"options,omitempty"`
 }
 
-// PreviewObjects selects existing objects of one resource: the first by namespace
-// and name, up to the limit.
+// PreviewObjects selects existing objects of one resource, up to the limit: the first
+// in the order of the API server, which compares texts of the form namespace/name.
 type PreviewObjects struct {
 	// Resource is the resource of the objects. Its version may be left out; the
 	// preferred one is judged then.
@@ -136,6 +136,7 @@ type PreviewObjects struct {
 	// +optional
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// Limit bounds the objects that are judged: 500 when absent or 0, at most 5000.
+	// However many these are, no more are judged when about 256 MiB have been read.
 	// +optional
 	Limit int32 `json:"limit,omitempty"`
 	// Operation is what each object is judged with: CREATE (the default) as a new
@@ -205,16 +206,19 @@ type ObjectsStatus struct {
 	// +optional
 	Ignored int32 `json:"ignored,omitempty"`
 	// Remaining is the number of objects within the limit that were not judged
-	// because the time had ended.
+	// because the time had ended, or too much had been read. When truncated is set
+	// too, and the limit is not reached, there may be more of them: how many the API
+	// server has is not always known, but this is at least 1 then.
 	// +optional
 	Remaining int32 `json:"remaining,omitempty"`
-	// Truncated says that there are objects beyond the limit. They were not looked
-	// at.
+	// Truncated says that there are, or may be, other objects than those that judged
+	// and remaining count: beyond the limit, or beyond what was read. They were not
+	// looked at.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 	// Failures are the first objects for which a policy did not pass, at most 20:
-	// first those that are denied and errors, then the others, each in the order of
-	// namespace and name.
+	// first those that are denied and errors, then the others, each in the order in
+	// which they were judged.
 	// +optional
 	// +listType=atomic
 	Failures []ObjectFailure `json:"failures,omitempty"`

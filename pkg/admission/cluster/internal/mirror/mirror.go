@@ -60,6 +60,7 @@ type Mirror[T metav1.Object] struct {
 	synced   bool
 	// isStreaming says that a watch has begun that tells all objects first.
 	isStreaming bool
+	heard       time.Time // when the API server told anything last
 	err         error     // of the last attempt to list or watch
 	refused     error     // the last refusal, when there was no success since
 	refusing    time.Time // since when
@@ -101,7 +102,17 @@ func (m *Mirror[T]) Run(ctx context.Context) {
 }
 
 func (m *Mirror[T]) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	return m.source.List(ctx, options)
+	listed, err := m.source.List(ctx, options)
+	if err == nil {
+		m.hear()
+	}
+	return listed, err
+}
+
+func (m *Mirror[T]) hear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.heard = m.clock.Now()
 }
 
 func (m *Mirror[T]) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -120,7 +131,11 @@ func (m *Mirror[T]) watch(ctx context.Context, options metav1.ListOptions) (watc
 		// reads in another way.
 		m.fail(ctx, err)
 	}
-	return watched, err
+	if err != nil {
+		return nil, err
+	}
+	m.hear()
+	return listen(watched, m.hear), nil
 }
 
 // fail notes why the source cannot be followed. It logs the first failure of a kind.
@@ -210,13 +225,16 @@ type State struct {
 	Synced  bool  // all objects have been read once
 	Objects int   // are held
 	Err     error // why the last attempt to list or watch failed; nil when it did not
+	// HeardAt is when the API server told objects or changes last, or that there are
+	// none; zero when it never has.
+	HeardAt time.Time
 }
 
 // State returns the present state.
 func (m *Mirror[T]) State() State {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return State{Synced: m.synced, Objects: m.store.size(), Err: m.err}
+	return State{Synced: m.synced, Objects: m.store.size(), Err: m.err, HeardAt: m.heard}
 }
 
 // Get returns an object that is held.

@@ -31,7 +31,8 @@ const (
 // Cluster is what types are taken from. What it shows does not change.
 type Cluster interface {
 	// Mapper maps resources to kinds. It is comparable, and clusters with the same
-	// one have the same schemas.
+	// one have the same schemas; if it has a method Types() any, clusters with the
+	// same Types have.
 	Mapper() meta.RESTMapper
 	// Schema has the contract of ResolveSchema of
 	// k8s.io/apiserver/pkg/cel/openapi/resolver.
@@ -43,9 +44,9 @@ type Checker struct {
 	base *environment.EnvSet
 
 	mu sync.Mutex
-	// mapper is that of the clusters whose types are those of environments. The
+	// types are those of the clusters whose types are those of environments. The
 	// cluster itself, with all its objects, must not be held between two checks.
-	mapper       meta.RESTMapper
+	types        any
 	environments *lru.Cache // of *environment.EnvSet, by pair
 }
 
@@ -93,14 +94,23 @@ func (c *Checker) Check(ctx context.Context, cluster Cluster, policy *admissionr
 	return result, nil
 }
 
+// typesOf returns what is the same for the mappers of clusters with the same types.
+func typesOf(mapper meta.RESTMapper) any {
+	if own, ok := mapper.(interface{ Types() any }); ok {
+		return own.Types()
+	}
+	return mapper
+}
+
 // environmentsOf returns the environments for the types of the clusters that have
 // a mapper. Those of other clusters are given up: a type of the same name may
 // differ.
 func (c *Checker) environmentsOf(mapper meta.RESTMapper) *lru.Cache {
+	types := typesOf(mapper)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.mapper != mapper || c.environments == nil {
-		c.mapper, c.environments = mapper, lru.New(maxEnvironments)
+	if c.types != types || c.environments == nil {
+		c.types, c.environments = types, lru.New(maxEnvironments)
 	}
 	return c.environments
 }
