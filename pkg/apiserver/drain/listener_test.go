@@ -34,6 +34,12 @@ type world struct {
 
 func serve(t *testing.T, handler http.Handler) *world {
 	t.Helper()
+	return serveTo(t, handler, nil)
+}
+
+// serveTo serves callers whose authority is this one.
+func serveTo(t *testing.T, handler http.Handler, callers dynamiccertificates.CAContentProvider) *world {
+	t.Helper()
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +54,7 @@ func serve(t *testing.T, handler http.Handler) *world {
 	}
 	w := &world{url: "https://" + port.Addr().String(), stopping: make(chan struct{}), stop: make(chan struct{})}
 	listener := drain.New(port, w.stopping)
-	secure := &genericapiserver.SecureServingInfo{Listener: listener, Cert: content}
+	secure := &genericapiserver.SecureServingInfo{Listener: listener, Cert: content, ClientCA: callers}
 	listener.Serve(handler, secure)
 	if w.ended, _, err = secure.Serve(http.NotFoundHandler(), patience, w.stop); err != nil {
 		t.Fatal(err)
@@ -186,6 +192,37 @@ func TestIdleConnectionIsLeft(t *testing.T) {
 			defer func() { last = next }()
 			return next != last
 		})
+	}
+}
+
+// TestCallersShowTheirCertificate: one that connects while its authority is not known
+// yet is known by its certificate as soon as that is.
+func TestCallersShowTheirCertificate(t *testing.T) {
+	other, _, err := certutil.GenerateSelfSignedCertKey("another authority", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := dynamiccertificates.NewStaticCAContent("test", other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := make(chan int, 1)
+	w := serveTo(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { shown <- len(r.TLS.PeerCertificates) }), known)
+	cert, key, err := certutil.GenerateSelfSignedCertKey("front-proxy", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{pair}}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	if _, err := ask(&http.Client{Transport: transport, Timeout: patience}, http.MethodGet, w.url, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-shown; got == 0 {
+		t.Error("the caller has shown no certificate")
 	}
 }
 

@@ -7,105 +7,20 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
-	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	clocktesting "k8s.io/utils/clock/testing"
 )
-
-func validating() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}
-}
-
-func mutating() schema.GroupVersionResource {
-	return validating().GroupVersion().WithResource("mutatingwebhookconfigurations")
-}
-
-// cluster is a fake that refuses patches of what has changed, as the real one does.
-type cluster struct {
-	*dynamicfake.FakeDynamicClient
-	patches atomic.Int64
-	// refuse is the answer to a patch, unless it is nil.
-	refuse atomic.Pointer[error]
-}
-
-func newCluster(objects ...runtime.Object) *cluster {
-	c := &cluster{FakeDynamicClient: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
-		validating(): "ValidatingWebhookConfigurationList", mutating(): "MutatingWebhookConfigurationList",
-	}, objects...)}
-	var writing sync.Mutex
-	c.PrependReactor("patch", "*", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		writing.Lock()
-		defer writing.Unlock()
-		if refusal := c.refuse.Load(); refusal != nil {
-			return true, nil, *refusal
-		}
-		patch, ok := action.(clienttesting.PatchAction)
-		if !ok {
-			return true, nil, errors.New("no patch")
-		}
-		stored, err := c.Tracker().Get(patch.GetResource(), "", patch.GetName())
-		if err != nil {
-			return true, nil, err
-		}
-		before := stored.(*unstructured.Unstructured).GetResourceVersion()
-		if !strings.Contains(string(patch.GetPatch()), `{"op":"add","path":"/metadata/resourceVersion","value":"`+before+`"}`) {
-			return true, nil, apierrors.NewConflict(patch.GetResource().GroupResource(), patch.GetName(), errors.New("it has changed"))
-		}
-		_, object, err := clienttesting.ObjectReaction(c.Tracker())(action)
-		if err != nil {
-			return true, nil, err
-		}
-		changed := object.(*unstructured.Unstructured).DeepCopy()
-		revision, err := strconv.Atoi(before)
-		if err != nil {
-			return true, nil, err
-		}
-		changed.SetResourceVersion(strconv.Itoa(revision + 1))
-		c.patches.Add(1)
-		return true, changed, c.Tracker().Update(patch.GetResource(), changed, "")
-	})
-	return c
-}
-
-// write stores object in place of what is there.
-func (c *cluster) write(t *testing.T, gvr schema.GroupVersionResource, object *unstructured.Unstructured) {
-	t.Helper()
-	stored, err := c.Resource(gvr).Get(t.Context(), object.GetName(), metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	revision, err := strconv.Atoi(stored.GetResourceVersion())
-	if err != nil {
-		t.Fatal(err)
-	}
-	object.SetResourceVersion(strconv.Itoa(revision + 1))
-	if _, err := c.Resource(gvr).Update(t.Context(), object, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *cluster) get(t *testing.T, gvr schema.GroupVersionResource, name string) *unstructured.Unstructured {
-	t.Helper()
-	object, err := c.Resource(gvr).Get(t.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
 
 // run runs what a replica runs, until the test ends.
 func run(t *testing.T, objects dynamic.Interface, clock *clocktesting.FakeClock) *BreakGlass {
@@ -149,6 +64,12 @@ func configurations() []Configuration {
 }
 
 // isOpen says whether any door is open.
+// opened waits until a replica is open and hears of all that follows.
+func opened(t *testing.T, c *cluster, g *BreakGlass) {
+	t.Helper()
+	eventually(t, "it is open", func() bool { return isOpen(g) && c.watches.Load() >= 4 })
+}
+
 func isOpen(g *BreakGlass) bool {
 	_, open := opened(g)
 	return open
@@ -249,7 +170,7 @@ func TestWindow(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now())
 			replicas := []*BreakGlass{run(t, c, clock), run(t, c, clock)}
 			for _, g := range replicas {
-				eventually(t, "it is open", func() bool { return isOpen(g) })
+				opened(t, c, g)
 				if window, _ := opened(g); window != (Window{Until: now().Add(time.Hour), Reason: "INC-1"}) {
 					t.Errorf("got %s", shown(&window))
 				}
@@ -284,7 +205,7 @@ func TestLongerWindow(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"), broken("MutatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	eventually(t, "it is open", func() bool { return isOpen(g) })
+	opened(t, c, g)
 	waiting(t, clock, g)
 	later := now().Add(50 * time.Minute)
 	clock.SetTime(later)
@@ -323,7 +244,7 @@ func TestEarlyEnd(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	eventually(t, "it is open", func() bool { return isOpen(g) })
+	opened(t, c, g)
 	refusal := errors.New("connection refused")
 	c.refuse.Store(&refusal)
 	c.write(t, validating(), configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil))
@@ -342,7 +263,7 @@ func TestNoWindowIsLeftAlone(t *testing.T) {
 	c := newCluster(configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil), broken("MutatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	eventually(t, "it is open", func() bool { return isOpen(g) })
+	opened(t, c, g)
 	waiting(t, clock, g)
 	clock.SetTime(now().Add(time.Hour))
 	restored(t, c, mutating(), "portcullis", "INC-1")
@@ -355,7 +276,7 @@ func TestNoWindowIsLeftAlone(t *testing.T) {
 func TestDeletedConfiguration(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	g := run(t, c, clocktesting.NewFakeClock(now()))
-	eventually(t, "it is open", func() bool { return isOpen(g) })
+	opened(t, c, g)
 	if err := c.Resource(validating()).Delete(t.Context(), "portcullis", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -371,7 +292,7 @@ func TestUnreadableCluster(t *testing.T) {
 	}
 	clock := clocktesting.NewFakeClock(now())
 	sighted := run(t, c, clock)
-	eventually(t, "it is open", func() bool { return isOpen(sighted) })
+	opened(t, c, sighted)
 
 	blind := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	asked := make(chan struct{}, 100)
@@ -404,7 +325,7 @@ func TestClockSetBack(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	eventually(t, "it is open", func() bool { return isOpen(g) })
+	opened(t, c, g)
 	clock.SetTime(now().Add(-24 * time.Hour))
 	if isOpen(g) {
 		t.Error("open a day before it was written")

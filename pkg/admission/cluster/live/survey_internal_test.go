@@ -188,7 +188,7 @@ func TestFreshKind(t *testing.T) {
 // TestMissedBeforeAChange: what was missing in a round is not noted when definitions
 // have changed since that began.
 func TestMissedBeforeAChange(t *testing.T) {
-	surveyed(t, func(c *Cluster, server *catalogue) {
+	surveyed(t, func(c *Cluster, _ *catalogue) {
 		view := c.View()
 		_, _ = view.Mapper().RESTMapping(unknown(0), "v1")
 		c.survey.definitionsChanged()
