@@ -63,13 +63,13 @@ func configurations() []Configuration {
 	return all
 }
 
-// isOpen says whether any door is open.
-// opened waits until a replica is open and hears of all that follows.
-func opened(t *testing.T, c *cluster, g *BreakGlass) {
+// openedIn waits until a replica is open and hears of all that follows.
+func openedIn(t *testing.T, c *cluster, g *BreakGlass) {
 	t.Helper()
 	eventually(t, "it is open", func() bool { return isOpen(g) && c.watches.Load() >= 4 })
 }
 
+// isOpen says whether any door is open.
 func isOpen(g *BreakGlass) bool {
 	_, open := opened(g)
 	return open
@@ -170,7 +170,7 @@ func TestWindow(t *testing.T) {
 			clock := clocktesting.NewFakeClock(now())
 			replicas := []*BreakGlass{run(t, c, clock), run(t, c, clock)}
 			for _, g := range replicas {
-				opened(t, c, g)
+				openedIn(t, c, g)
 				if window, _ := opened(g); window != (Window{Until: now().Add(time.Hour), Reason: "INC-1"}) {
 					t.Errorf("got %s", shown(&window))
 				}
@@ -205,7 +205,7 @@ func TestLongerWindow(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"), broken("MutatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	opened(t, c, g)
+	openedIn(t, c, g)
 	waiting(t, clock, g)
 	later := now().Add(50 * time.Minute)
 	clock.SetTime(later)
@@ -244,7 +244,7 @@ func TestEarlyEnd(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	opened(t, c, g)
+	openedIn(t, c, g)
 	refusal := errors.New("connection refused")
 	c.refuse.Store(&refusal)
 	c.write(t, validating(), configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil))
@@ -263,7 +263,7 @@ func TestNoWindowIsLeftAlone(t *testing.T) {
 	c := newCluster(configuration("ValidatingWebhookConfiguration", "portcullis", now(), nil), broken("MutatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	opened(t, c, g)
+	openedIn(t, c, g)
 	waiting(t, clock, g)
 	clock.SetTime(now().Add(time.Hour))
 	restored(t, c, mutating(), "portcullis", "INC-1")
@@ -276,7 +276,7 @@ func TestNoWindowIsLeftAlone(t *testing.T) {
 func TestDeletedConfiguration(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	g := run(t, c, clocktesting.NewFakeClock(now()))
-	opened(t, c, g)
+	openedIn(t, c, g)
 	if err := c.Resource(validating()).Delete(t.Context(), "portcullis", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -292,7 +292,7 @@ func TestUnreadableCluster(t *testing.T) {
 	}
 	clock := clocktesting.NewFakeClock(now())
 	sighted := run(t, c, clock)
-	opened(t, c, sighted)
+	openedIn(t, c, sighted)
 
 	blind := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	asked := make(chan struct{}, 100)
@@ -325,7 +325,7 @@ func TestClockSetBack(t *testing.T) {
 	c := newCluster(broken("ValidatingWebhookConfiguration", "portcullis"))
 	clock := clocktesting.NewFakeClock(now())
 	g := run(t, c, clock)
-	opened(t, c, g)
+	openedIn(t, c, g)
 	clock.SetTime(now().Add(-24 * time.Hour))
 	if isOpen(g) {
 		t.Error("open a day before it was written")

@@ -6,12 +6,10 @@
 package live
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +25,7 @@ const server = "system:serviceaccount:portcullis-system:portcullis"
 // bound takes its params from it, and neither before nor after.
 func TestFollowedWhileUsed(t *testing.T) {
 	const namespace, name, group = "followed", "followed.example.com", "followed.example.com"
+	log := newAuditLog(t)
 	newNamespace(t, namespace, nil)
 	define(t, group, "v1")
 	letRead(t, "followed-params", limitReader(group))
@@ -36,7 +35,7 @@ func TestFollowedWhileUsed(t *testing.T) {
 	policy := newPolicy(t, name, `{paramKind: {apiVersion: `+group+`/v1, kind: Limit}, matchConstraints: `+onJudged+`,
 	  validations: [{expression: "size(object.metadata.name) <= params.spec.max", message: too long}]}`)
 	storePolicy(t, policy)
-	if got := calls(t, group, "watch", "list", "get"); len(got) > 0 {
+	if got := calls(t, log, group, "watch", "list", "get"); len(got) > 0 {
 		t.Errorf("the params of a policy without a binding were read: %s", describe(got))
 	}
 
@@ -44,7 +43,7 @@ func TestFollowedWhileUsed(t *testing.T) {
 	storeBinding(t, newBinding(t, name, `{paramRef: {name: first, parameterNotFoundAction: Deny}}`))
 	for _, replica := range replicas(t) {
 		eventually(t, "the params to be watched", func(ctx context.Context) error {
-			before := len(calls(t, group, "get"))
+			before := len(calls(t, log, group, "get"))
 			answer, err := preview(ctx, replica, previewOf(t, judged(namespace, "12345")))
 			if err != nil {
 				return err
@@ -52,7 +51,7 @@ func TestFollowedWhileUsed(t *testing.T) {
 			if answer.Allowed || answer.Result == nil || !strings.Contains(answer.Result.Message, denial(name, "too long")) {
 				return fmt.Errorf("got %+v", answer.Result)
 			}
-			if after := len(calls(t, group, "get")); after > before {
+			if after := len(calls(t, log, group, "get")); after > before {
 				return errors.New("the param was read for the request")
 			}
 			return nil
@@ -63,12 +62,12 @@ func TestFollowedWhileUsed(t *testing.T) {
 	}
 	// A watch is in the log when it has ended.
 	eventually(t, "the watches of all replicas to end", func(context.Context) error {
-		if got := calls(t, group, "watch"); len(got) < len(shared.Replicas) {
+		if got := calls(t, log, group, "watch"); len(got) < len(shared.Replicas) {
 			return fmt.Errorf("%d have ended: %s", len(got), describe(got))
 		}
 		return nil
 	})
-	watches := calls(t, group, "watch")
+	watches := calls(t, log, group, "watch")
 	if len(watches) > len(shared.Replicas) {
 		t.Errorf("the params were watched %d times by %d replicas: %s", len(watches), len(shared.Replicas), describe(watches))
 	}
@@ -80,56 +79,9 @@ func TestFollowedWhileUsed(t *testing.T) {
 }
 
 // calls are what the replicas have asked about the objects of a group.
-func calls(t *testing.T, group string, verbs ...string) []auditv1.Event {
+func calls(t *testing.T, log auditLog, group string, verbs ...string) []auditv1.Event {
 	t.Helper()
-	return audited(t, server, func(event *auditv1.Event) bool {
-		if event.User.Username != server || event.ObjectRef == nil || event.ObjectRef.APIGroup != group {
-			return false
-		}
-		for _, verb := range verbs {
-			if event.Verb == verb {
-				return true
-			}
-		}
-		return false
+	return log.events(t, server, func(event *auditv1.Event) bool {
+		return event.User.Username == server && event.ObjectRef != nil && event.ObjectRef.APIGroup == group && slices.Contains(verbs, event.Verb)
 	})
-}
-
-// audited are the events of the audit log of kube-apiserver that mention something and
-// are wanted.
-func audited(t *testing.T, mention string, wanted func(*auditv1.Event) bool) []auditv1.Event {
-	t.Helper()
-	content, err := os.ReadFile(shared.AuditLog)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var events []auditv1.Event
-	for line := range bytes.Lines(content) {
-		if !bytes.HasSuffix(line, []byte("\n")) {
-			break // it is being written
-		}
-		if !bytes.Contains(line, []byte(mention)) {
-			continue
-		}
-		var event auditv1.Event
-		if err := json.Unmarshal(line, &event); err != nil {
-			t.Fatal(err)
-		}
-		if wanted(&event) {
-			events = append(events, event)
-		}
-	}
-	return events
-}
-
-func describe(events []auditv1.Event) string {
-	text := ""
-	for _, event := range events {
-		code := int32(0)
-		if event.ResponseStatus != nil {
-			code = event.ResponseStatus.Code
-		}
-		text += fmt.Sprintf("\n%s %s: %d, from %s to %s", event.Verb, event.RequestURI, code, event.RequestReceivedTimestamp, event.StageTimestamp)
-	}
-	return text
 }

@@ -97,6 +97,7 @@ func enforced(t *testing.T, p *person, one parityRequest) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
+	log := newAuditLog(t)
 	err = one.send(t.Context(), p)
 	o := outcome{Allowed: err == nil, Warnings: heard.texts, Annotations: map[string]string{}}
 	var refused apierrors.APIStatus
@@ -107,7 +108,7 @@ func enforced(t *testing.T, p *person, one parityRequest) (outcome, error) {
 	} else if err != nil {
 		return outcome{}, err
 	}
-	events := audited(t, string(id), func(event *auditv1.Event) bool { return event.AuditID == id })
+	events := log.events(t, string(id), func(event *auditv1.Event) bool { return event.AuditID == id })
 	if len(events) != 1 {
 		return outcome{}, fmt.Errorf("%d events of the request in the audit log", len(events))
 	}

@@ -29,7 +29,7 @@ const (
 	// wrapper is what kube-apiserver puts before the text of a webhook that denies.
 	wrapper = `admission webhook "validations.policy.portcullis.dev" denied the request: `
 	// patience is how long what happens soon may take on a busy machine.
-	patience = 20 * time.Second
+	patience = time.Minute
 	period   = 20 * time.Millisecond
 )
 
@@ -164,9 +164,10 @@ func ignoreAbsence(t *testing.T, err error) {
 func newNamespace(t *testing.T, name string, labels map[string]string) {
 	t.Helper()
 	namespaces := admin.kube.CoreV1().Namespaces()
-	if _, err := namespaces.Create(t.Context(), namespaceOf(name, labels), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	eventually(t, "a namespace to be made, of which an earlier one may be going", func(ctx context.Context) error {
+		_, err := namespaces.Create(ctx, namespaceOf(name, labels), metav1.CreateOptions{})
+		return err
+	})
 	t.Cleanup(func() {
 		ignoreAbsence(t, namespaces.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}))
 	})
