@@ -49,8 +49,13 @@ var (
 )
 
 // FollowCluster returns the cluster behind a kube-apiserver, read with the identity
-// that client has.
+// that client has, and without its limit of calls a second: what is read for a review
+// is waited for by a request that kube-apiserver has let in, and whose end would be a
+// denial if the limit made it wait too long. kube-apiserver limits the calls by its
+// priorities.
 func FollowCluster(client *rest.Config) (*live.Cluster, error) {
+	client = rest.CopyConfig(client)
+	client.QPS, client.RateLimiter = -1, nil
 	objects, err := dynamic.NewForConfig(client)
 	if err != nil {
 		return nil, fmt.Errorf("client of kube-apiserver: %w", err)

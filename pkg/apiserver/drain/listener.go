@@ -33,8 +33,10 @@ const (
 	// nobody uses, and never send a request into one that is being closed.
 	idleTimeout = 3 * time.Minute
 	// maxStreams bounds the requests that wait for a server that hangs: a client with as
-	// many on one connection opens another, which leads to another server.
-	maxStreams = 32
+	// many on one connection opens another, which leads to another server. It must not be
+	// less than what Go's clients take for granted until they have read the settings of a
+	// new connection: what is more than these allow is refused, and lost as above.
+	maxStreams = 100
 )
 
 // Listener is what a generic API server serves from. It gives no connections away, and

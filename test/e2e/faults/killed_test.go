@@ -6,7 +6,11 @@
 package faults_test
 
 import (
+	"fmt"
+	"sync"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestKilled kills replicas without a warning, one after the other and now and then
@@ -50,5 +54,32 @@ func TestKilled(t *testing.T) {
 	t.Logf("asked at the start %d times not heard, %d denied", unheard, denied)
 	if result.bypassed != 0 {
 		t.Error("bad ConfigMaps were admitted")
+	}
+}
+
+// TestManyAtOnce sends many writes at the same time to replicas to which kube-apiserver
+// has no connection yet. None of them is refused for that.
+func TestManyAtOnce(t *testing.T) {
+	s := newScene(t, "many-at-once")
+	const writes = 150
+	client := s.hurried(writeTimeout)
+	for round := range quickOr(2, 20) {
+		for _, victim := range s.live() {
+			victim.Kill()
+			if err := victim.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.waitWhole()
+		var writing sync.WaitGroup
+		for i := range writes {
+			writing.Go(func() {
+				object := s.configMap(fmt.Sprintf("many-%d-%d", round, i), goodKind)
+				if _, err := client.CoreV1().ConfigMaps(s.namespace).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		writing.Wait()
 	}
 }

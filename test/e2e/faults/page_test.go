@@ -53,8 +53,12 @@ func rows() []row {
 			"no replica changes the APIService", "-", "TestRollingRestart",
 		},
 		{
-			"a replica hangs, with its connections open", "those sent to it are refused after the timeout of the registration (10 s), 32 for each connection of kube-apiserver at most; all others are judged by the others",
-			"it gets no new connections", "nobody needs to do anything; the replica may also go on", "TestHung",
+			"many writes come at once, and kube-apiserver has no connection to the replicas yet", "judged; none is lost",
+			"-", "-", "TestManyAtOnce",
+		},
+		{
+			"a replica hangs, with its connections open", "those sent to it are refused after the timeout of the registration (10 s), until 100 of them wait at the same time, or 45 s have passed; then all are judged by the others",
+			"it gets no new connections; the API group may be unavailable for a while, since kube-apiserver looks at it over the same connection", "nobody needs to do anything; the replica may also go on", "TestHung",
 		},
 		{
 			"etcd of Portcullis is gone", "judged by the policies as they were stored",

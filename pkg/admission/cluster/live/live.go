@@ -30,7 +30,8 @@ import (
 // Options are what a Cluster needs. All of them are required.
 type Options struct {
 	// Dynamic, Kubernetes and Discovery are clients of the same API server. Their own
-	// limits of requests a second apply; the view needs few.
+	// limits of requests a second apply. The view needs few calls, but for params that
+	// are not there and answers about rights, which it asks for again and again.
 	Dynamic    dynamic.Interface
 	Kubernetes kubernetes.Interface
 	Discovery  discovery.DiscoveryInterfaceWithContext
