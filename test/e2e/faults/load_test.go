@@ -80,13 +80,13 @@ func (s *scene) startLoad(policies, perSecond int) *load {
 			l.mu.Lock()
 			l.sent++
 			l.mu.Unlock()
-			l.writing.Go(func() { l.write(context.WithoutCancel(ctx), perSecond, i) })
+			l.writing.Go(func() { l.write(context.WithoutCancel(ctx), i) })
 		}
 	})
 	return l
 }
 
-func (l *load) write(ctx context.Context, perSecond, i int) {
+func (l *load) write(ctx context.Context, i int) {
 	kind, denial := goodKind, ""
 	if i%2 == 1 {
 		number := i / 2 % l.policies
@@ -96,7 +96,7 @@ func (l *load) write(ctx context.Context, perSecond, i int) {
 	l.mu.Lock()
 	l.open[i] = began
 	l.mu.Unlock()
-	object := l.scene.configMap(fmt.Sprintf("load-%d-%06d", perSecond, i), kind)
+	object := l.scene.configMap(fmt.Sprintf("load-%06d", i), kind)
 	_, err := l.client.CoreV1().ConfigMaps(l.scene.namespace).Create(ctx, object, metav1.CreateOptions{})
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,8 +57,8 @@ func rows() []row {
 			"-", "-", "TestManyAtOnce",
 		},
 		{
-			"a replica hangs, with its connections open", "those sent to it are refused after the timeout of the registration (10 s), until 100 of them wait at the same time, or 45 s have passed; then all are judged by the others",
-			"it gets no new connections; the API group may be unavailable for a while, since kube-apiserver looks at it over the same connection", "nobody needs to do anything; the replica may also go on", "TestHung",
+			"a replica hangs, with its connections open", "those sent to it are refused after the timeout of the registration (10 s): all, perhaps, since kube-apiserver keeps a connection, until it gives that up after 45 s, or 100 wait; then all are judged by the others",
+			"it gets no new connections; the API group may be unavailable as long, since kube-apiserver looks at it over the same connection", "nobody needs to do anything; the replica may also go on", "TestHung",
 		},
 		{
 			"etcd of Portcullis is gone", "judged by the policies as they were stored",
