@@ -18,11 +18,7 @@ import (
 
 // runAggregated serves behind a kube-apiserver until ctx ends.
 func runAggregated(ctx context.Context, o *Options, out io.Writer) (err error) {
-	bootstrap, err := apiserver.LoadBootstrap(ctx, o.BootstrapPolicies)
-	if err != nil {
-		return err
-	}
-	audit, err := apiserver.LoadAudit(o.Audit)
+	addFiles, err := o.load(ctx)
 	if err != nil {
 		return err
 	}
@@ -49,19 +45,12 @@ func runAggregated(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
-	config.SetAudit(audit)
-	config.SetBootstrap(bootstrap)
-	if err := config.SetAnonymousReviews(o.DirectReviewAnonymous); err != nil {
-		return err
-	}
 	objects, err := apiserver.FollowCluster(env.Client)
 	if err != nil {
 		return err
 	}
-	if err := config.AddEngine(objects); err != nil {
-		return err
-	}
-	server, err := config.Complete().New()
+	addFiles(config)
+	server, err := o.build(config, objects)
 	if err != nil {
 		return err
 	}

@@ -30,15 +30,11 @@ func runStandalone(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	bootstrap, err := apiserver.LoadBootstrap(ctx, o.BootstrapPolicies)
+	addFiles, err := o.load(ctx)
 	if err != nil {
 		return err
 	}
 	users, err := access.LoadUsers(ctx, o.ClientCAFile, o.TokenAuthFile)
-	if err != nil {
-		return err
-	}
-	audit, err := apiserver.LoadAudit(o.Audit)
 	if err != nil {
 		return err
 	}
@@ -64,15 +60,8 @@ func runStandalone(ctx context.Context, o *Options, out io.Writer) (err error) {
 	if err != nil {
 		return fmt.Errorf("configure the API server: %w", err)
 	}
-	config.SetAudit(audit)
-	config.SetBootstrap(bootstrap)
-	if err := config.SetAnonymousReviews(o.DirectReviewAnonymous); err != nil {
-		return err
-	}
-	if err := config.AddEngine(objects); err != nil {
-		return err
-	}
-	server, err := config.Complete().New()
+	addFiles(config)
+	server, err := o.build(config, objects)
 	if err != nil {
 		return err
 	}
@@ -95,4 +84,32 @@ func serve(ctx context.Context, server *apiserver.Server, env *standalone.Enviro
 		return cause
 	}
 	return err
+}
+
+// load reads the files that the flags of either form name, before anything is started,
+// and returns what puts them into a configuration.
+func (o *Options) load(ctx context.Context) (func(*apiserver.Config), error) {
+	bootstrap, err := apiserver.LoadBootstrap(ctx, o.BootstrapPolicies)
+	if err != nil {
+		return nil, err
+	}
+	audit, err := apiserver.LoadAudit(o.Audit)
+	if err != nil {
+		return nil, err
+	}
+	return func(config *apiserver.Config) {
+		config.SetAudit(audit)
+		config.SetBootstrap(bootstrap)
+	}, nil
+}
+
+// build makes the server of a configuration that stands on its ground.
+func (o *Options) build(config *apiserver.Config, objects apiserver.Cluster) (*apiserver.Server, error) {
+	if err := config.SetAnonymousReviews(o.DirectReviewAnonymous); err != nil {
+		return nil, err
+	}
+	if err := config.AddEngine(objects); err != nil {
+		return nil, err
+	}
+	return config.Complete().New()
 }
