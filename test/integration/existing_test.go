@@ -290,6 +290,7 @@ func testForecast(t *testing.T, a *api) {
 	_, err = bindings.Create(t.Context(), b, metav1.CreateOptions{})
 	wantWarnings("a binding that is stored", err)
 	a.waitForCondition(t, "p", "Ready", inForce)
+	a.waitForCondition(t, "p", "TypeChecked", "True NoWarnings ") // nobody has anything left to write
 
 	changed, err := policies.Get(t.Context(), "p", metav1.GetOptions{})
 	if err != nil {

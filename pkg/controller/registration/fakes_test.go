@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -83,6 +84,18 @@ func newCluster(objects ...runtime.Object) *cluster {
 	})
 	return c
 }
+
+// Resource returns a client that says of itself what the fake says of all.
+func (c *cluster) Resource(gvr schema.GroupVersionResource) dynamic.NamespaceableResourceInterface {
+	return listing{c.FakeDynamicClient.Resource(gvr)}
+}
+
+// listing is one that cannot begin a watch with what there is.
+type listing struct {
+	dynamic.NamespaceableResourceInterface
+}
+
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // write stores object in place of what is there.
 func (c *cluster) write(t *testing.T, gvr schema.GroupVersionResource, object *unstructured.Unstructured) {

@@ -16,15 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
+
+	"github.com/portcullis-dev/portcullis/pkg/controller/internal/named"
 )
 
 const (
@@ -41,8 +40,7 @@ const (
 
 // target is one webhook configuration.
 type target struct {
-	objects        dynamic.Interface
-	client         dynamic.ResourceInterface // of objects
+	client         dynamic.ResourceInterface
 	resource, name string
 	door           string // where a webhook must lead
 	opens          []string
@@ -60,40 +58,18 @@ type target struct {
 func newTarget(objects dynamic.Interface, of Configuration, c clock.Clock) *target {
 	gvr := schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: of.Resource}
 	return &target{
-		objects: objects, client: objects.Resource(gvr), resource: of.Resource, name: of.Name,
+		client: objects.Resource(gvr), resource: of.Resource, name: of.Name,
 		door: of.Door, opens: of.Opens, clock: c, wakes: make(chan struct{}, 1),
 	}
 }
 
-// follow tells of each change of the configuration, until ctx ends. It reads no other
-// object, as RBAC by name asks for.
+// follow tells of each change of the configuration, until ctx ends.
 func (t *target) follow(ctx context.Context) {
-	selector := fields.OneTermEqualSelector(metav1.ObjectNameField, t.name).String()
-	logger := klog.FromContext(ctx)
-	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
-		Logger: &logger,
-		ListerWatcher: cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.FieldSelector = selector
-				return t.client.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.FieldSelector = selector
-				return t.client.Watch(ctx, options)
-			},
-		}, t.objects),
-		ObjectType: &unstructured.Unstructured{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc:    t.changed,
-			UpdateFunc: func(_, object any) { t.changed(object) },
-			DeleteFunc: func(any) { t.changed(nil) },
-		},
-	})
-	informer.RunWithContext(ctx)
+	named.Follow(ctx, t.client, &unstructured.Unstructured{}, t.name, t.changed)
 }
 
 // changed takes what is no configuration of the name for none.
-func (t *target) changed(object any) {
+func (t *target) changed(object runtime.Object) {
 	configuration, ok := object.(*unstructured.Unstructured)
 	if !ok || configuration.GetName() != t.name {
 		configuration = nil
