@@ -24,7 +24,7 @@ func admitted(t *testing.T, c *cluster.Cluster) (string, error) {
 func gone(t *testing.T, c *cluster.Cluster) {
 	t.Helper()
 	for _, search := range [][]string{
-		{"get", "namespaces,apiservices,validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,clusterrolebindings,flowschemas", "-o", "name"},
+		{"get", "namespaces,apiservices,validatingwebhookconfigurations,mutatingwebhookconfigurations,clusterroles,clusterrolebindings,flowschemas,prioritylevelconfigurations", "-o", "name"},
 		{"-n", "kube-system", "get", "rolebindings", "-o", "name"},
 	} {
 		for line := range strings.Lines(must(t, c.ControlPlane, "", search...)) {
@@ -110,7 +110,7 @@ func TestUninstallInTheWrongOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, c.ControlPlane, "", "apply", "--server-side", "--force-conflicts", "-k", dir)
-	must(t, c.ControlPlane, "", "label", "clusterrole/portcullis:server", "clusterrolebinding/portcullis:server", "apiservice/v1alpha1.policy.portcullis.dev", "flowschema/portcullis", "namespace/portcullis-system", "touched=true")
+	must(t, c.ControlPlane, "", "label", "clusterrole/portcullis:server", "clusterrolebinding/portcullis:server", "apiservice/v1alpha1.policy.portcullis.dev", "flowschema/portcullis", "prioritylevelconfiguration/portcullis", "namespace/portcullis-system", "touched=true")
 
 	steps := commands(t, "uninstall.md")
 	mustShell(t, c.ControlPlane, steps[0])
