@@ -11,7 +11,7 @@ BENCH_FLAGS ?=
 TEST_FLAGS ?=
 # What to test, lint or measure.
 PACKAGES ?= ./...
-# The packages with end-to-end tests. Each runs its clusters on its own.
+# The packages with end-to-end tests. Each runs its clusters on its own; three at a time keep two cores busy.
 E2E_PACKAGES ?= ./test/e2e/... ./test/controlplane ./hack/cluster
 # How long each fuzz target runs.
 FUZZTIME ?= 10s
@@ -57,7 +57,7 @@ test-unit: ## Run the tests that start no server process, without the race detec
 
 .PHONY: test-e2e
 test-e2e: controlplane build ## Run the end-to-end tests, on the control plane and the server that are in bin/.
-	hack/test.sh -race -tags e2e -count=1 -p 1 -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
+	hack/test.sh -race -tags e2e -count=1 -p 3 -timeout 45m $(TEST_FLAGS) $(E2E_PACKAGES)
 
 .PHONY: controlplane
 controlplane: ## Build etcd, kube-apiserver, kube-controller-manager and kubectl into bin/controlplane/, unless they are there.

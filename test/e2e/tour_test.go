@@ -24,35 +24,51 @@ func TestTour(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(root, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	steps := stepsOf(t, section(t, string(content), "In a cluster"))
+	steps := stepsOf(t, root, "README.md", "In a cluster", 5)
 	t.Cleanup(func() { leave(t) })
-	outputs := inShell(t, tourist(t, root), steps)
+	walk(t, tourist(t, root), steps)
+}
+
+// step is what a reader types, and what the document says that is answered.
+type step struct {
+	commands string
+	output   string // empty when it does not say
+	// excerpt says that each line of output is a part of the answer.
+	excerpt bool
+}
+
+// check compares what a step has written with what the document says.
+func (s step) check(t *testing.T, got string) {
+	t.Helper()
+	got, want := settle(got), settle(s.output)
+	if want == "" || got == want || s.excerpt && quotes(want, got) {
+		return
+	}
+	t.Errorf("of\n%s\ngot\n%s\nthe document says\n%s", s.commands, got, want)
+}
+
+// walk does all steps in one shell in dir.
+func walk(t *testing.T, dir string, steps []step) {
+	t.Helper()
+	outputs := inShell(t, dir, steps)
 	for i, step := range steps {
 		if i >= len(outputs) {
 			t.Fatalf("the shell ended before this step was over:\n%s", step.commands)
 		}
-		if got, want := settle(outputs[i]), settle(step.output); want != "" && got != want {
-			t.Errorf("of\n%s\ngot\n%s\nREADME.md says\n%s", step.commands, got, want)
-		}
+		step.check(t, outputs[i])
 	}
 }
 
-// step is what a reader types, and what README.md says that is answered.
-type step struct {
-	commands string
-	output   string // empty when it does not say
-}
-
-// section is the text between a heading and the next of its level.
-func section(t *testing.T, document, heading string) string {
+// section is the text of a document between a heading and the next of its level.
+func section(t *testing.T, root, document, heading string) string {
 	t.Helper()
-	_, after, found := strings.Cut(document, "\n## "+heading+"\n")
+	content, err := os.ReadFile(filepath.Join(root, document))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(content), "\n## "+heading+"\n")
 	if !found {
-		t.Fatalf("README.md has no section %q", heading)
+		t.Fatalf("%s has no section %q", document, heading)
 	}
 	text, _, _ := strings.Cut(after, "\n## ")
 	return text
@@ -61,23 +77,25 @@ func section(t *testing.T, document, heading string) string {
 var fenced = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 
 // stepsOf pairs each block of commands with the block of text that follows it, if one
-// does before the next commands.
-func stepsOf(t *testing.T, text string) []step {
+// does before the next commands. Words in between say that the text is an excerpt.
+func stepsOf(t *testing.T, root, document, heading string, least int) []step {
 	t.Helper()
+	text := section(t, root, document, heading)
 	var steps []step
-	before := ""
-	for _, block := range fenced.FindAllStringSubmatch(text, -1) {
-		language, content := block[1], block[2]
+	before, end := "", 0
+	for _, at := range fenced.FindAllStringSubmatchIndex(text, -1) {
+		language, content, words := text[at[2]:at[3]], text[at[4]:at[5]], text[end:at[0]]
 		switch {
 		case language == "sh":
 			steps = append(steps, step{commands: content})
 		case language == "text" && before == "sh":
-			steps[len(steps)-1].output = content
+			last := &steps[len(steps)-1]
+			last.output, last.excerpt = content, strings.TrimSpace(words) != ""
 		}
-		before = language
+		before, end = language, at[1]
 	}
-	if len(steps) < 5 {
-		t.Fatalf("README.md has %d blocks of commands: they are not found any more", len(steps))
+	if len(steps) < least {
+		t.Fatalf("%s has %d blocks of commands under %q: they are not found any more", document, len(steps), heading)
 	}
 	return steps
 }
@@ -108,7 +126,7 @@ func tourist(t *testing.T, root string) string {
 }
 
 // inShell does all steps in one shell, which ends at the first command that fails
-// where README.md does not expect it to, and returns what each has written.
+// where the document does not expect it to, and returns what each has written.
 func inShell(t *testing.T, dir string, steps []step) []string {
 	t.Helper()
 	const end = "--- end of step ---"
@@ -133,9 +151,26 @@ func inShell(t *testing.T, dir string, steps []step) []string {
 	return outputs
 }
 
-// settle leaves out how old things are.
+var (
+	age      = regexp.MustCompile(`(?m) +\d+[smh0-9]*$`)
+	duration = regexp.MustCompile(`durationMicroseconds: \d+`)
+)
+
+// settle leaves out how old things are, and how long they took.
 func settle(output string) string {
-	return regexp.MustCompile(`(?m) +\d+[smh0-9]*$`).ReplaceAllString(output, " AGE")
+	return strings.TrimSpace(duration.ReplaceAllString(age.ReplaceAllString(output, " AGE"), "durationMicroseconds: N"))
+}
+
+// quotes says whether all lines of an excerpt are in text, in their order.
+func quotes(excerpt, text string) bool {
+	for line := range strings.Lines(excerpt) {
+		_, after, found := strings.Cut(text, strings.TrimSpace(line))
+		if !found {
+			return false
+		}
+		text = after
+	}
+	return true
 }
 
 // leave removes what the tour has made.

@@ -86,8 +86,17 @@ func (o *ClusterOptions) validate() []error {
 // validateAlone refuses what would silently have no effect.
 func (o *ClusterOptions) validateAlone() []error {
 	var errs []error
+	delay := ""
+	if o.ShutdownDelay != defaultShutdownDelay {
+		delay = o.ShutdownDelay.String()
+	}
 	for _, flag := range []struct{ name, value string }{
-		{"--namespace", o.Namespace}, {"--identity", o.Identity}, {"--etcd-certificates-secret", o.EtcdSecret}, {"--tls-cert-file", o.CertFile}, {"--tls-private-key-file", o.KeyFile},
+		{"--namespace", o.Namespace},
+		{"--identity", o.Identity},
+		{"--etcd-certificates-secret", o.EtcdSecret},
+		{"--tls-cert-file", o.CertFile},
+		{"--tls-private-key-file", o.KeyFile},
+		{"--shutdown-delay-duration", delay},
 	} {
 		if flag.value != "" {
 			errs = append(errs, fmt.Errorf("%s is set for a server that runs on its own: name a --kubeconfig, or use --in-cluster", flag.name))

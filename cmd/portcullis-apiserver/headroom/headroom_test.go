@@ -4,7 +4,9 @@
 package headroom_test
 
 import (
+	"math"
 	"runtime"
+	"runtime/debug"
 	"runtime/metrics"
 	"testing"
 
@@ -21,7 +23,6 @@ func heapGoal() uint64 {
 
 func TestHold(t *testing.T) {
 	t.Setenv("GOGC", "")
-	t.Setenv("GOMEMLIMIT", "")
 	release := headroom.Hold()
 	if got := heapGoal(); got < 2*headroom.Bytes {
 		t.Errorf("garbage is collected at %d bytes, want at more than %d", got, 2*headroom.Bytes)
@@ -34,15 +35,25 @@ func TestHold(t *testing.T) {
 
 // TestHoldYields pins that the environment comes first.
 func TestHoldYields(t *testing.T) {
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		t.Run(name, func(t *testing.T) {
-			t.Setenv("GOGC", "")
-			t.Setenv("GOMEMLIMIT", "")
-			t.Setenv(name, "100")
+	const nothing, little, enough = math.MaxInt64, 100 << 20, 1 << 30
+	tests := []struct {
+		name, gogc string
+		limit      int64 // what Go makes of GOMEMLIMIT when a process begins
+		yields     bool
+	}{
+		{"GOGC", "100", nothing, true},
+		{"a low GOMEMLIMIT", "", little, true},
+		{"a high GOMEMLIMIT", "", enough, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Setenv("GOGC", test.gogc)
+			before := debug.SetMemoryLimit(test.limit)
+			defer debug.SetMemoryLimit(before)
 			release := headroom.Hold()
 			defer release()
-			if got := heapGoal(); got >= 2*headroom.Bytes {
-				t.Errorf("garbage is collected at %d bytes, want at less than %d", got, 2*headroom.Bytes)
+			if got := heapGoal(); (got < 2*headroom.Bytes) != test.yields {
+				t.Errorf("garbage is collected at %d bytes; want at less than %d: %v", got, 2*headroom.Bytes, test.yields)
 			}
 		})
 	}

@@ -17,7 +17,6 @@ import (
 	"net/http"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/audit"
@@ -32,10 +31,6 @@ const (
 	// MaxBodyBytes bounds a review: twice the largest object that etcd takes,
 	// old and new, with room for the envelope and for escapes.
 	MaxBodyBytes = 16 << 20
-	// maxBytesInFlight bounds the bodies of the reviews that are judged at the
-	// same time, and leastWeight their number, to 1,024.
-	maxBytesInFlight = 256 << 20
-	leastWeight      = maxBytesInFlight >> 10
 	// maxDuration bounds the judging of one review, whatever the caller allows.
 	// Webhooks of an API server time out after 30 s at most.
 	maxDuration = 30 * time.Second
@@ -48,16 +43,6 @@ const (
 type Judge interface {
 	Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error)
 }
-
-// Room is what the doors that share it have for reviews in flight. It is safe for
-// concurrent use.
-type Room struct {
-	free    *semaphore.Weighted // of maxBytesInFlight
-	buffers buffers
-}
-
-// NewRoom returns a room that is empty.
-func NewRoom() *Room { return &Room{free: semaphore.NewWeighted(maxBytesInFlight)} }
 
 // Handler answers POSTed AdmissionReviews of admission.k8s.io/v1. It expects
 // that callers have been authenticated and authorized. It is safe for
@@ -88,16 +73,19 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, err)
 		return
 	}
-	claim := weight(r.ContentLength)
-	if !h.room.free.TryAcquire(claim) {
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, errors.New("too many reviews are being judged: try again later"))
+	claim, ok := h.room.claim(r.ContentLength)
+	if !ok {
+		failFull(w)
 		return
 	}
-	defer h.room.free.Release(claim)
+	defer claim.release()
 	buffer := h.room.buffers.get()
 	body, ok := read(w, r, buffer)
 	if !ok {
+		return
+	}
+	if !claim.resize(footprint(body)) {
+		failFull(w)
 		return
 	}
 	req, err := decode(body)
@@ -129,13 +117,10 @@ func checkMediaType(contentType string) error {
 	return fmt.Errorf("the body is of the media type %q: only %s is judged", contentType, runtime.ContentTypeJSON)
 }
 
-// weight is what a review counts for among those in flight: its size, or the
-// largest size when it does not say.
-func weight(contentLength int64) int64 {
-	if contentLength < 0 || contentLength > MaxBodyBytes {
-		return MaxBodyBytes
-	}
-	return max(contentLength, leastWeight)
+// failFull answers that there is no room.
+func failFull(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	fail(w, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, errors.New("too many reviews are being judged: try again later"))
 }
 
 // read reads the body into buffer and returns it, or answers why it cannot be

@@ -295,6 +295,21 @@ func TestEquivalents(t *testing.T) {
 	}
 }
 
+// TestEquivalentsOfNewKind: requests for a resource come as soon as it is defined, and may
+// come before anybody has told of it.
+func TestEquivalentsOfNewKind(t *testing.T) {
+	s := newAPIServer(t)
+	c := newCluster(t, s)
+	run(t, c)
+	before := c.View()
+	define(s, true)
+	for name, view := range map[string]cluster.View{"a new view": c.View(), "a view of before": before} {
+		if got := view.Equivalents(widget.GroupVersion().WithResource("widgets"), ""); len(got) != 2 {
+			t.Errorf("%s: got %v, want two others", name, got)
+		}
+	}
+}
+
 // TestPartialDiscovery: a group that cannot be told of keeps its last known resources;
 // one that never was known is an error, and not "no match".
 func TestPartialDiscovery(t *testing.T) {

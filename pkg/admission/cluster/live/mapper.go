@@ -48,11 +48,7 @@ func find[T any](m *mapper, asked question, in func(*discovery.Table) (T, error)
 	var found T
 	var err error
 	var last *snapshot
-	for _, next := range []func() *snapshot{
-		func() *snapshot { return m.snapshot },
-		m.survey.latest.Load,
-		func() *snapshot { return m.again(asked.group + "/" + asked.name) },
-	} {
+	for _, next := range m.snapshots(asked.group + "/" + asked.name) {
 		if s := next(); s != last && s.read {
 			last = s
 			if found, err = in(s.table); !meta.IsNoMatchError(err) {
@@ -67,6 +63,25 @@ func find[T any](m *mapper, asked question, in func(*discovery.Table) (T, error)
 		return none, last, &unreadable{fmt.Sprintf("%v; whether it has been defined since is not known: %v", err, why)}
 	}
 	return none, last, err
+}
+
+// snapshots are those that may have an answer, in the order in which to ask for them.
+func (m *mapper) snapshots(asked string) []func() *snapshot {
+	return []func() *snapshot{
+		func() *snapshot { return m.snapshot },
+		m.survey.latest.Load,
+		func() *snapshot { return m.again(asked) },
+	}
+}
+
+// knowing returns a snapshot with resource in it, or the mapper's own when none has it.
+func (m *mapper) knowing(resource schema.GroupResource) *snapshot {
+	for _, next := range m.snapshots(resource.Group + "/" + resource.Resource) {
+		if s := next(); s.read && s.table.HasResource(resource) {
+			return s
+		}
+	}
+	return m.snapshot
 }
 
 func (m *mapper) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {

@@ -69,11 +69,13 @@ func (v *view) Objects(ctx context.Context, wanted cluster.Selection) ([]*unstru
 
 func (v *view) Mapper() meta.RESTMapper { return v.mapper }
 
+// Equivalents asks anew about a resource that is not known yet: kube-apiserver serves one
+// as soon as it is defined.
 func (v *view) Equivalents(resource schema.GroupVersionResource, subresource string) []cluster.Equivalent {
 	if !v.snapshot.read {
 		return builtin.Table().Equivalents(resource, subresource)
 	}
-	return v.snapshot.table.Equivalents(resource, subresource)
+	return v.mapper.knowing(resource.GroupResource()).table.Equivalents(resource, subresource)
 }
 
 // Convert converts the built-in kinds that have several versions, and custom resources

@@ -37,7 +37,9 @@ func TestCostOfQuestion(t *testing.T) {
 			}
 		})
 	}
-	if few, all := cost(10), cost(2_000); few != all {
+	// Pools are emptied at random, by the race detector above all; one allocation a binding
+	// would be 1,990 more.
+	if few, all := cost(10), cost(2_000); all > few+5 {
 		t.Errorf("got %v allocations with 10 bindings and %v with 2,000, want the same", few, all)
 	}
 }

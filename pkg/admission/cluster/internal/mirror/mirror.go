@@ -33,6 +33,9 @@ const (
 	// grace is for how long what has been read may be relied on when it is forbidden
 	// now: an API server that starts forbids everything until it has read its rules.
 	grace = 5 * time.Second
+	// strangerGrace is that when the API server does not know who asks any more: a new
+	// token is read within a minute.
+	strangerGrace = 2 * time.Minute
 )
 
 // Source is a resource of an API server.
@@ -156,7 +159,9 @@ func (m *Mirror[T]) fail(ctx context.Context, err error) {
 		m.refusing = m.clock.Now()
 	}
 	m.refused = err
-	m.answerLocked()
+	if !apierrors.IsUnauthorized(err) {
+		m.answerLocked()
+	}
 }
 
 func (m *Mirror[T]) succeedLocked(ctx context.Context) {
@@ -189,7 +194,19 @@ func (m *Mirror[T]) answerLocked() {
 // isRefusal says that the API server does not serve the resource, or not to us, and
 // not that it cannot answer at the moment.
 func isRefusal(err error) bool {
-	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err)
+	return apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsUnauthorized(err)
+}
+
+// graceOf is for how long what has been read may be relied on in spite of a refusal.
+func graceOf(refusal error) time.Duration {
+	switch {
+	case apierrors.IsForbidden(refusal):
+		return grace
+	case apierrors.IsUnauthorized(refusal):
+		return strangerGrace
+	default:
+		return 0
+	}
 }
 
 func isExpired(err error) bool {
@@ -205,13 +222,13 @@ var ErrUnread = errors.New("the objects have not been read yet")
 
 // Usable returns nil when what is held may be relied on: all objects have been read,
 // and the API server has not refused to tell of changes since. That it cannot be
-// reached, or has forbidden them for a few seconds only, is no reason not to rely on
-// what it said last. Else it returns ErrUnread, or why the objects are refused.
+// reached, or has forbidden them for a few seconds only, or has not known us for some
+// minutes, is no reason not to rely on what it said last. Else it returns ErrUnread, or why the objects are refused.
 func (m *Mirror[T]) Usable() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case m.refused != nil && (!m.synced || !apierrors.IsForbidden(m.refused) || m.clock.Since(m.refusing) >= grace):
+	case m.refused != nil && (!m.synced || m.clock.Since(m.refusing) >= graceOf(m.refused)):
 		return m.refused
 	case !m.synced:
 		return ErrUnread

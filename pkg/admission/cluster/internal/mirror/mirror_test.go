@@ -170,15 +170,17 @@ func TestHolds(t *testing.T) {
 func TestRefused(t *testing.T) {
 	resource := schema.GroupResource{Resource: "configmaps"}
 	tests := []struct {
-		name       string
-		err        error
-		now, later bool // it is usable
-		whenUnread bool // it is said that it has not been read
+		name string
+		err  error
+		// It is usable: at once, after a minute, after three.
+		now, later, last bool
+		whenUnread       bool // it is said that it has not been read
 	}{
 		{name: "forbidden", err: apierrors.NewForbidden(resource, "", nil), now: true},
 		{name: "not served", err: apierrors.NewNotFound(resource, "")},
 		{name: "not watched", err: apierrors.NewMethodNotSupported(resource, "watch")},
-		{name: "unavailable", err: apierrors.NewServiceUnavailable("later"), now: true, later: true, whenUnread: true},
+		{name: "unavailable", err: apierrors.NewServiceUnavailable("later"), now: true, later: true, last: true, whenUnread: true},
+		{name: "not known", err: apierrors.NewUnauthorized("who are you"), now: true, later: true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -198,6 +200,10 @@ func TestRefused(t *testing.T) {
 			clock.Step(time.Minute)
 			if got := m.Usable() == nil; got != test.later {
 				t.Errorf("usable later: got %t, want %t", got, test.later)
+			}
+			clock.Step(2 * time.Minute)
+			if got := m.Usable() == nil; got != test.last {
+				t.Errorf("usable at last: got %t, want %t", got, test.last)
 			}
 			s.set(func() { s.listErr, s.watchErr = nil, nil })
 			eventually(t, "recovered", func() bool {
