@@ -37,6 +37,18 @@ func TestDeniedForReal(t *testing.T) {
 func policyOf(name, expression string) string {
 	namespace, _, _ := strings.Cut(name, ".")
 	return `apiVersion: policy.portcullis.dev/v1alpha1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: ` + name + `
+spec:
+  policyName: ` + name + `
+  validationActions: [Deny]
+  matchResources:
+    namespaceSelector:
+      matchLabels:
+        kubernetes.io/metadata.name: ` + namespace + `
+---
+apiVersion: policy.portcullis.dev/v1alpha1
 kind: ValidatingAdmissionPolicy
 metadata:
   name: ` + name + `
@@ -49,17 +61,5 @@ spec:
       resources: [deployments]
   validations:
   - expression: ` + expression + `
----
-apiVersion: policy.portcullis.dev/v1alpha1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: ` + name + `
-spec:
-  policyName: ` + name + `
-  validationActions: [Deny]
-  matchResources:
-    namespaceSelector:
-      matchLabels:
-        kubernetes.io/metadata.name: ` + namespace + `
 `
 }

@@ -6,6 +6,7 @@
 package etcdtest
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const startTimeout = 30 * time.Second
@@ -174,28 +176,45 @@ func (c *Cluster) KillLeader(t testing.TB) {
 	leader.stop()
 }
 
-// MoveLeader makes another member the leader.
+// MoveLeader makes another member the leader. Members that are slow may have elected
+// another one meanwhile, so it tries again.
 func (c *Cluster) MoveLeader(t testing.TB) {
 	t.Helper()
-	leader, other := c.leaderAndOther(t)
-	if err := leader.server.Server.MoveLeader(t.Context(), uint64(leader.server.Server.MemberID()), uint64(other.server.Server.MemberID())); err != nil {
-		t.Fatalf("move the leader: %v", err)
-	}
-}
-
-func (c *Cluster) leaderAndOther(t testing.TB) (leader, other *member) {
-	t.Helper()
-	for _, m := range c.members {
-		switch {
-		case m.server == nil:
-		case m.server.Server.Leader() == m.server.Server.MemberID():
-			leader = m
-		default:
-			other = m
+	var err error
+	for range 5 {
+		leader, other := c.leaderAndOther(t)
+		if err = leader.handOver(t, other); err == nil {
+			return
 		}
 	}
-	if leader == nil || other == nil {
-		t.Fatal("the cluster has no leader, or nobody else")
+	t.Fatalf("move the leader: %v", err)
+}
+
+func (m *member) handOver(t testing.TB, to *member) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return m.server.Server.MoveLeader(ctx, uint64(m.server.Server.MemberID()), uint64(to.server.Server.MemberID()))
+}
+
+// leaderAndOther waits for a leader.
+func (c *Cluster) leaderAndOther(t testing.TB) (leader, other *member) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), 10*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		leader, other = nil, nil
+		for _, m := range c.members {
+			switch {
+			case m.server == nil:
+			case m.server.Server.Leader() == m.server.Server.MemberID():
+				leader = m
+			default:
+				other = m
+			}
+		}
+		return leader != nil && other != nil, nil
+	})
+	if err != nil {
+		t.Fatalf("the cluster has no leader, or nobody else: %v", err)
 	}
 	return leader, other
 }

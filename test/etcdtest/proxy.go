@@ -4,12 +4,12 @@
 package etcdtest
 
 import (
-	"fmt"
 	"io"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
+
+	"github.com/portcullis-dev/portcullis/test/controlplane/loopback"
 )
 
 // proxy forwards TCP connections, until it is told not to.
@@ -151,27 +151,11 @@ func (p *proxy) wait() {
 	}
 }
 
-// The ports from which freeAddress chooses are below those that systems give to
-// whoever asks for any, and to clients: what listens there may close and listen
-// again.
-const (
-	firstPort = 20_000
-	ports     = 12_000
-)
-
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	var problem error
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(ports))
-		listener, err := net.Listen("tcp", address) //nolint:noctx // it is local
-		if err != nil {
-			problem = err
-			continue
-		}
-		listener.Close()
-		return address
+	address, err := loopback.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("no free port: %v", problem)
-	return ""
+	return address
 }

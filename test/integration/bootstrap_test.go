@@ -209,6 +209,7 @@ func testBootstrapLeftovers(t *testing.T, a *api, _ manifests) {
 	put(t, etcd, bindingKeys+guard, string(encode(t, binding)))
 	put(t, etcd, bindingKeys+"other", string(encode(t, other)))
 	a.waitForCondition(t, guard, "Ready", "False Displaced a bootstrap policy of this name judges in its place: delete it")
+	a.waitForCondition(t, guard, "TypeChecked", fitsConfigMaps) // nobody has anything left to write
 	a.settle(t)
 	response := a.review(t, configMapReview(t, "c"))
 	if got := verdict(response); got != guardDenial || len(response.Warnings) > 0 {

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
 )
@@ -209,16 +210,17 @@ func TestDamagedBindings(t *testing.T) {
 // settleBindings waits until all bindings that were stored before are in force.
 func (a *api) settleBindings(t *testing.T) {
 	t.Helper()
-	mark := newPolicy("mark")
-	a.createPolicy(t, mark)
-	b := newBinding("mark", "mark")
+	// It has a new name each time: a binding of before may still be in force.
+	name := "mark-" + rand.String(8)
+	a.createPolicy(t, newPolicy(name))
+	b := newBinding(name, name)
 	b.Spec.MatchResources = &admissionregistrationv1.MatchResources{NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"nowhere": "true"}}}
 	a.createBinding(t, b)
-	a.waitForCondition(t, "mark", "Ready", inForce)
-	if err := a.bindings().Delete(t.Context(), "mark", metav1.DeleteOptions{}); err != nil {
+	a.waitForCondition(t, name, "Ready", inForce)
+	if err := a.bindings().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := a.policies().Delete(t.Context(), "mark", metav1.DeleteOptions{}); err != nil {
+	if err := a.policies().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -34,6 +34,7 @@ type policies struct {
 	byName  map[string]*v1alpha1.ValidatingAdmissionPolicy
 	since   map[string]int
 	writes  map[string]int
+	idle    int // writes of a status that says of Ready what it said before
 	notify  map[int]func(policy.ID)
 	watched int
 	ready   map[string]chan struct{} // closed when the policy is ready
@@ -69,6 +70,15 @@ func (p *policies) UpdateStatus(ctx context.Context, stored *v1alpha1.Validating
 		return nil, apierrors.NewConflict(schema.GroupResource{}, stored.Name, errors.New("it has changed"))
 	}
 	p.version++
+	said := func(of *v1alpha1.ValidatingAdmissionPolicy) metav1.Condition {
+		if condition := meta.FindStatusCondition(of.Status.Conditions, policystatus.Ready); condition != nil {
+			return *condition
+		}
+		return metav1.Condition{}
+	}
+	if said(stored) == said(p.byName[stored.Name]) {
+		p.idle++
+	}
 	stored = stored.DeepCopy()
 	stored.ResourceVersion = fmt.Sprint(p.version)
 	p.byName[stored.Name] = stored

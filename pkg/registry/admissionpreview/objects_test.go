@@ -338,7 +338,7 @@ func (j lateJudge) Try(ctx context.Context, trial chain.Trial) (verdict.Verdict,
 func TestExistingObjectsInTime(t *testing.T) {
 	f := newFixture(t)
 	f.door, f.decoder = newDoor(t, lateJudge{last: "two"}, admissionpreview.Access{Authorizer: &f.rights})
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 2500*time.Millisecond)
 	defer cancel()
 	preview, err := f.create(ctx, t, deployments+"  objects: {resource: {group: apps, resource: deployments}}\n")
 	if err != nil {

@@ -212,6 +212,14 @@ var kinds = map[string]string{
 
 // bootstrapPolicy denies ConfigMaps with the label denied.
 const bootstrapPolicy = `apiVersion: policy.portcullis.dev/v1alpha1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: denied.static.k8s.io
+spec:
+  policyName: denied.static.k8s.io
+  validationActions: [Deny]
+---
+apiVersion: policy.portcullis.dev/v1alpha1
 kind: ValidatingAdmissionPolicy
 metadata:
   name: denied.static.k8s.io
@@ -227,12 +235,4 @@ spec:
   validations:
   - expression: "false"
     message: denied by a bootstrap policy
----
-apiVersion: policy.portcullis.dev/v1alpha1
-kind: ValidatingAdmissionPolicyBinding
-metadata:
-  name: denied.static.k8s.io
-spec:
-  policyName: denied.static.k8s.io
-  validationActions: [Deny]
 `

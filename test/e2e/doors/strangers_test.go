@@ -8,16 +8,20 @@ package doors
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/portcullis-dev/portcullis/test/controlplane"
@@ -151,6 +155,20 @@ func (h *house) testRight(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	asVera, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "create", Group: "policy.portcullis.dev", Resource: "validations"},
+	}}
+	eventually(t, "kube-apiserver knows the right", func(ctx context.Context) error {
+		answer, err := asVera.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, question, metav1.CreateOptions{})
+		if err == nil && !answer.Status.Allowed {
+			return errors.New("vera may not yet")
+		}
+		return err
+	})
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,11 @@ import (
 )
 
 const denyEverything = `apiVersion: policy.portcullis.dev/v1alpha1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: deny-everything}
+spec: {policyName: deny-everything, validationActions: [Deny]}
+---
+apiVersion: policy.portcullis.dev/v1alpha1
 kind: ValidatingAdmissionPolicy
 metadata: {name: deny-everything}
 spec:
@@ -20,11 +25,6 @@ spec:
     - {apiGroups: ["*"], apiVersions: ["*"], operations: ["*"], resources: ["*/*"]}
   validations:
   - {expression: "false", message: nothing is allowed}
----
-apiVersion: policy.portcullis.dev/v1alpha1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: deny-everything}
-spec: {policyName: deny-everything, validationActions: [Deny]}
 `
 
 // TestDenyEverything: under a policy that denies everything, the administrator can still

@@ -126,9 +126,18 @@ func (s *scene) configMap(name, kind string) *corev1.ConfigMap {
 	}
 }
 
-// manifests are a denial and its binding as users write them, the policy first.
+// manifests are a denial and its binding as users write them, the binding first: the
+// policy is ready when both are in force.
 func (s *scene) manifests(i int) string {
 	return fmt.Sprintf(`apiVersion: policy.portcullis.dev/v1alpha1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: %[1]s}
+spec:
+  policyName: %[1]s
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[4]s}}}
+---
+apiVersion: policy.portcullis.dev/v1alpha1
 kind: ValidatingAdmissionPolicy
 metadata: {name: %[1]s}
 spec:
@@ -137,13 +146,5 @@ spec:
     - {apiGroups: [""], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [configmaps]}
   validations:
   - expression: object.data.%[2]s != '%[3]s'
----
-apiVersion: policy.portcullis.dev/v1alpha1
-kind: ValidatingAdmissionPolicyBinding
-metadata: {name: %[1]s}
-spec:
-  policyName: %[1]s
-  validationActions: [Deny]
-  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %[4]s}}}
 `, s.policyName(i), kindKey, badKind(i), s.namespace)
 }

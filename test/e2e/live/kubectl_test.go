@@ -37,9 +37,9 @@ func kubectl(t *testing.T, p *person, input string, args ...string) (string, err
 // manifestOf is a policy about nothing and a binding of it, with a label.
 func manifestOf(name, label string) string {
 	meta := `metadata: {name: ` + name + `, labels: {kubectl: ` + label + `}}`
-	return `{apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicy, ` + meta + `, spec: ` + idle + `}
+	return `{apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicyBinding, ` + meta + `, spec: {policyName: ` + name + `, validationActions: [Deny]}}
 ---
-{apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicyBinding, ` + meta + `, spec: {policyName: ` + name + `, validationActions: [Deny]}}
+{apiVersion: policy.portcullis.dev/v1alpha1, kind: ValidatingAdmissionPolicy, ` + meta + `, spec: ` + idle + `}
 `
 }
 
@@ -59,8 +59,9 @@ func TestKubectl(t *testing.T) {
 		fails bool
 	}{
 		{manifest, "apply --server-side -f -", []string{"validatingadmissionpolicy.policy.portcullis.dev/" + name + " serverside-applied", "validatingadmissionpolicybinding.policy.portcullis.dev/" + name + " serverside-applied"}, false},
-		{manifest, "diff --server-side -f -", nil, false},
 		{"", "wait --for=condition=Ready --timeout=30s pvap/" + name, []string{"condition met"}, false},
+		{"", "wait --for=condition=TypeChecked --timeout=30s pvap/" + name, []string{"condition met"}, false},
+		{manifest, "diff --server-side -f -", nil, false}, // nobody has anything left to write
 		{"", "get portcullis -l kubectl -o name", []string{"validatingadmissionpolicy.policy.portcullis.dev/" + name, "validatingadmissionpolicybinding.policy.portcullis.dev/" + name}, false},
 		{"", "get pvap " + name, []string{"NAME", "VALIDATIONS", "PARAMKIND", "AGE", name}, false},
 		{"", "get pvapb -l kubectl -o wide", []string{"NAME", "POLICYNAME", "PARAMREF", "AGE", name}, false},

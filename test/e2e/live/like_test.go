@@ -7,6 +7,7 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -97,27 +98,17 @@ func TestLikeKubeAPIServer(t *testing.T) {
 	})
 	compared := 0
 	for _, step := range likeSteps(t, group) {
-		heard, err := hear(admin, func(p *person) error { return step.do(t.Context(), p) })
-		if err != nil && !step.fails {
+		texts, err := step.compare(t.Context())
+		if step.follows {
+			eventually(t, step.name, func(ctx context.Context) error {
+				texts, err = step.compare(ctx)
+				return err
+			})
+		}
+		if err != nil {
 			t.Errorf("%s: %v", step.name, err)
 		}
-		more := map[string]int{} // how often ours say so beyond how often theirs do
-		for _, text := range heard {
-			if of := strings.ReplaceAll(text, "like-mine-", ""); of != text {
-				more[of]++
-			} else {
-				more[strings.ReplaceAll(text, "like-them-", "")]--
-			}
-		}
-		for _, text := range slices.Sorted(maps.Keys(more)) {
-			if more[text] != 0 {
-				t.Errorf("%s: ours say %d times more than theirs: %s", step.name, more[text], text)
-			}
-			compared++
-		}
-		if len(heard) == 0 {
-			t.Errorf("%s: nobody has said anything", step.name)
-		}
+		compared += texts
 	}
 	t.Logf("compared %d different warnings with those of kube-apiserver", compared)
 }
@@ -126,7 +117,37 @@ func TestLikeKubeAPIServer(t *testing.T) {
 type likeStep struct {
 	name  string
 	fails bool
-	do    func(context.Context, *person) error
+	// follows says that the step before has to be known everywhere, and that the request
+	// may be sent again until it is.
+	follows bool
+	do      func(context.Context, *person) error
+}
+
+// compare sends the request, and returns how many different warnings there were. It fails
+// unless ours and theirs say the same, and something.
+func (s likeStep) compare(ctx context.Context) (texts int, err error) {
+	heard, err := hear(admin, func(p *person) error { return s.do(ctx, p) })
+	if s.fails {
+		err = nil
+	}
+	more := map[string]int{} // how often ours say so beyond how often theirs do
+	for _, text := range heard {
+		if of := strings.ReplaceAll(text, "like-mine-", ""); of != text {
+			more[of]++
+		} else {
+			more[strings.ReplaceAll(text, "like-them-", "")]--
+		}
+	}
+	failures := []error{err}
+	for _, text := range slices.Sorted(maps.Keys(more)) {
+		if more[text] != 0 {
+			failures = append(failures, fmt.Errorf("ours say %d times more than theirs: %s", more[text], text))
+		}
+	}
+	if len(heard) == 0 {
+		failures = append(failures, errors.New("nobody has said anything"))
+	}
+	return len(more), errors.Join(failures...)
 }
 
 func likeSteps(t *testing.T, group string) []likeStep {
@@ -184,6 +205,10 @@ func likeSteps(t *testing.T, group string) []likeStep {
 			return request.Do(ctx).Error()
 		}}
 	}
+	following := func(step likeStep) likeStep {
+		step.follows = true
+		return step
+	}
 	label := func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"like": "yes"}) }
 	const spec = `{selector: {matchLabels: {a: b}}, replicas: 1, paused: true, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}`
 	hpa := func(version, metrics string) string {
@@ -208,7 +233,7 @@ func likeSteps(t *testing.T, group string) []likeStep {
 		create(core("namespaces"), "", `{apiVersion: v1, kind: Namespace, metadata: {name: like-namespace, labels: {like: 'yes'}}}`),
 		patch(core("namespaces"), "", "like-namespace", `{"metadata": {"labels": {"like": null}}}`),
 		patch(core("namespaces"), "", "like-namespace", `{"metadata": {"labels": {"like": "yes"}}}`),
-		patch(core("namespaces"), "", "like-namespace", `{"metadata": {"annotations": {"a": "b"}}}`, "status"),
+		following(patch(core("namespaces"), "", "like-namespace", `{"metadata": {"annotations": {"a": "b"}}}`, "status")),
 		remove(core("namespaces"), "", "like-namespace"),
 		create(of("rbac.authorization.k8s.io", "v1", "clusterroles"), "", `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: like, labels: {like: 'yes'}}, rules: []}`),
 		remove(of("rbac.authorization.k8s.io", "v1", "clusterroles"), "", "like"),

@@ -4,6 +4,7 @@
 package faults_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -45,6 +46,8 @@ type row struct {
 	body string
 	// path is appended to that of the review door.
 	path string
+	// cut says that the answer may be cut off, and that the user asks again then.
+	cut bool
 	// matched and other are what happens to the requests that the policy matches
 	// and to others; empty means allowed.
 	matched, other string
@@ -129,7 +132,12 @@ func TestFaults(t *testing.T) {
 			if r.as != nil {
 				client = r.as(t, w)
 			}
-			got := w.post(t, client, reviewPath+r.path, strings.NewReader(string(r.matching(t))))
+			var got reply
+			if r.cut {
+				got = w.postUntil(t, client, reviewPath+r.path, r.matching(t), r.sees)
+			} else {
+				got = w.post(t, client, reviewPath+r.path, bytes.NewReader(r.matching(t)))
+			}
 			if want := orAllowed(r.matched); got.String() != want {
 				t.Errorf("a request that the policy matches: %s, want %s; the answer: %+v", got, want, got)
 			}
