@@ -221,7 +221,7 @@ func (p *pods) write(c *controlplane.ControlPlane) {
 		p.Fatal(err)
 	}
 	url := config.Host + "/apis/policy.portcullis.dev/v1alpha1/validatingadmissionpolicies"
-	policy, _, _ := strings.Cut(storedPolicy("stored.example.com", "denied"), "---")
+	_, policy, _ := strings.Cut(storedPolicy("stored.example.com", "denied"), "---\n")
 	eventually(p.T, "two members store a policy", func() string {
 		request, err := http.NewRequestWithContext(p.Context(), http.MethodPost, url, strings.NewReader(policy))
 		if err != nil {
