@@ -76,6 +76,9 @@ func (m *mapper) snapshots(asked string) []func() *snapshot {
 
 // knowing returns a snapshot with resource in it, or the mapper's own when none has it.
 func (m *mapper) knowing(resource schema.GroupResource) *snapshot {
+	if m.snapshot.table.HasResource(resource) {
+		return m.snapshot // as nearly always, for each request
+	}
 	for _, next := range m.snapshots(resource.Group + "/" + resource.Resource) {
 		if s := next(); s.read && s.table.HasResource(resource) {
 			return s

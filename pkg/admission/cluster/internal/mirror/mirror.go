@@ -158,10 +158,14 @@ func (m *Mirror[T]) fail(ctx context.Context, err error) {
 	if m.refused == nil {
 		m.refusing = m.clock.Now()
 	}
-	m.refused = err
-	if !apierrors.IsUnauthorized(err) {
-		m.answerLocked()
+	if apierrors.IsUnauthorized(err) {
+		if m.refused == nil { // what was refused otherwise stays so
+			m.refused = err
+		}
+		return
 	}
+	m.refused = err
+	m.answerLocked()
 }
 
 func (m *Mirror[T]) succeedLocked(ctx context.Context) {
@@ -222,8 +226,9 @@ var ErrUnread = errors.New("the objects have not been read yet")
 
 // Usable returns nil when what is held may be relied on: all objects have been read,
 // and the API server has not refused to tell of changes since. That it cannot be
-// reached, or has forbidden them for a few seconds only, or has not known us for some
-// minutes, is no reason not to rely on what it said last. Else it returns ErrUnread, or why the objects are refused.
+// reached, or has forbidden them for a few seconds only, or has not known us for less
+// than two minutes, is no reason not to rely on what it said last. Else it returns
+// ErrUnread, or why the objects are refused.
 func (m *Mirror[T]) Usable() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -165,6 +165,26 @@ func TestHolds(t *testing.T) {
 	}
 }
 
+// TestRefusedAndUnknown: what has been refused is not to be relied on again because the
+// API server does not know who asks any more.
+func TestRefusedAndUnknown(t *testing.T) {
+	s := &script{}
+	clock := clocktesting.NewFakeClock(time.Now())
+	m := start(t, s, clock)
+	eventually(t, "read", func() bool { return m.Usable() == nil && s.last() != nil })
+	for _, err := range []error{apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, ""), apierrors.NewUnauthorized("who are you")} {
+		s.set(func() { s.listErr, s.watchErr = err, err })
+		s.last().Stop()
+		eventually(t, "noticed", func() bool {
+			clock.Step(10 * time.Millisecond)
+			return m.State().Err != nil && apierrors.ReasonForError(m.State().Err) == apierrors.ReasonForError(err)
+		})
+		if m.Usable() == nil {
+			t.Errorf("usable after %v", err)
+		}
+	}
+}
+
 // TestRefused: what is not served any more must not be relied on; what is forbidden,
 // after a while.
 func TestRefused(t *testing.T) {
