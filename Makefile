@@ -21,6 +21,9 @@ CONFORMANCE_DIR ?= ../shared/conformance
 # The schemas that the server embeds.
 BUILTIN_SCHEMAS := pkg/admission/cluster/internal/builtin/schemas.json.gz
 
+# Which lists of the built-in kinds Kyverno's patches merge.
+MERGE_KEYS := pkg/admission/dialect/kyverno/merge/zz_generated.mergekeys.go
+
 # The linter has a module of its own, so that it does not choose the versions of the code generators.
 GOLANGCI_LINT := go tool -modfile=hack/tools/lint/go.mod golangci-lint
 
@@ -103,7 +106,7 @@ conformance: build ## Judge the recorded cases of CONFORMANCE_DIR and compare wi
 ##@ Verify
 
 .PHONY: verify
-verify: verify-scripts verify-boilerplate verify-links verify-tidy verify-codegen verify-openapi verify-lint ## Check everything that can be checked without running the code.
+verify: verify-scripts verify-boilerplate verify-links verify-tidy verify-codegen verify-openapi verify-mergekeys verify-lint ## Check everything that can be checked without running the code.
 
 .PHONY: lint
 lint: verify-lint ## Another name for verify-lint.
@@ -119,6 +122,10 @@ verify-codegen: ## Check that the generated code is what the generators make.
 .PHONY: verify-openapi
 verify-openapi: ## Check that the schemas of the built-in kinds are those of kube-apiserver 1.36.3.
 	go run ./hack/openapi --verify --file $(BUILTIN_SCHEMAS)
+
+.PHONY: verify-mergekeys
+verify-mergekeys: ## Check that patches merge the lists that kyaml would merge.
+	go run ./hack/mergekeys --verify --file $(MERGE_KEYS)
 
 .PHONY: verify-tidy
 verify-tidy: ## Check that every go.mod is tidy.
@@ -139,7 +146,7 @@ verify-scripts: ## Check that every script is executable, short and stops at the
 ##@ Update
 
 .PHONY: update
-update: update-tidy update-codegen update-openapi update-lint ## Make what verify checks, as far as a program can.
+update: update-tidy update-codegen update-openapi update-mergekeys update-lint ## Make what verify checks, as far as a program can.
 
 .PHONY: update-codegen
 update-codegen: ## Generate the code.
@@ -148,6 +155,10 @@ update-codegen: ## Generate the code.
 .PHONY: update-openapi
 update-openapi: ## Write the schemas of the built-in kinds.
 	go run ./hack/openapi --file $(BUILTIN_SCHEMAS)
+
+.PHONY: update-mergekeys
+update-mergekeys: ## Write which lists patches merge, from kyaml's schemas.
+	go run ./hack/mergekeys --file $(MERGE_KEYS)
 
 .PHONY: update-tidy
 update-tidy: ## Tidy every go.mod.

@@ -13,6 +13,8 @@ root=${1:-.}
 module=github.com/portcullis-dev/portcullis
 hub=${module}/pkg/apis/policy
 served=${hub}/v1alpha1
+# The specs of the kinds that come from Kyverno.
+kyverno=${module}/pkg/apis/kyverno/v1
 generated=${module}/pkg/generated
 header=$(pwd)/hack/boilerplate.go.txt
 bin=$(pwd)/bin/codegen
@@ -26,20 +28,20 @@ cd "${root}"
 find pkg/apis -name 'zz_generated.*.go' -delete
 rm -rf pkg/generated
 
-"${bin}/deepcopy-gen" --go-header-file "${header}" --output-file zz_generated.deepcopy.go "${hub}" "${served}"
+"${bin}/deepcopy-gen" --go-header-file "${header}" --output-file zz_generated.deepcopy.go "${kyverno}" "${hub}" "${served}"
 "${bin}/defaulter-gen" --go-header-file "${header}" --output-file zz_generated.defaults.go "${served}"
 "${bin}/openapi-gen" --go-header-file "${header}" --output-file zz_generated.openapi.go \
   --output-dir pkg/generated/openapi --output-pkg "${generated}/openapi" \
   --output-model-name-file zz_generated.model_name.go --report-filename /dev/null \
-  k8s.io/api/admissionregistration/v1 k8s.io/api/authentication/v1 \
+  k8s.io/api/admissionregistration/v1 k8s.io/api/authentication/v1 k8s.io/api/rbac/v1 \
   k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1 k8s.io/apimachinery/pkg/apis/meta/v1 \
-  k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version "${served}"
+  k8s.io/apimachinery/pkg/runtime k8s.io/apimachinery/pkg/version "${kyverno}" "${served}"
 "${bin}/conversion-gen" --go-header-file "${header}" --output-file zz_generated.conversion.go "${served}"
 "${bin}/applyconfiguration-gen" --go-header-file "${header}" \
   --output-dir pkg/generated/applyconfiguration --output-pkg "${generated}/applyconfiguration" \
   --external-applyconfigurations "$(printf 'k8s.io/api/admissionregistration/v1.%s:k8s.io/client-go/applyconfigurations/admissionregistration/v1,' \
     ValidatingAdmissionPolicySpec ValidatingAdmissionPolicyStatus ValidatingAdmissionPolicyBindingSpec | sed 's/,$//')" \
-  "${served}"
+  "${kyverno}" "${served}"
 "${bin}/client-gen" --go-header-file "${header}" --clientset-name versioned --input-base "" --input "${served}" \
   --output-dir pkg/generated/clientset --output-pkg "${generated}/clientset" \
   --apply-configuration-package "${generated}/applyconfiguration"

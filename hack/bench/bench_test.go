@@ -40,6 +40,12 @@ func TestParse(t *testing.T) {
 		{args: nil},
 		{args: []string{"--concurrency=1", "--rounds=1", "--duration=1s", "--policies="}},
 		{args: []string{"--url=https://localhost", "--pid=1", "--ca=ca.pem"}},
+		{args: []string{"--set=kyverno-jsonpatch"}},
+		{args: []string{"--phase=mutate", "--policies=p.yaml"}},
+		{args: []string{"--phase=mutate"}, want: "--phase=mutate needs --policies that change objects; or give --set"},
+		{args: []string{"--phase=both"}, want: "--phase must be validate or mutate"},
+		{args: []string{"--set=none"}, want: `there is no set "none", want one of ["kyverno-jsonpatch"]`},
+		{args: []string{"--set=kyverno-jsonpatch", "--phase=mutate"}, want: "--set stands in place of --policies and --phase: give either"},
 		{args: []string{"more"}, want: `unknown argument "more": only flags are taken`},
 		{args: []string{"--concurrency=0"}, want: "--concurrency must be 1 or more, and --connections from 1 to --concurrency"},
 		{args: []string{"--connections=9"}, want: "--concurrency must be 1 or more, and --connections from 1 to --concurrency"},
@@ -105,7 +111,7 @@ func TestReadPolicies(t *testing.T) {
 		return file
 	}
 	for _, file := range []string{examples("policies.yaml"), write(home)} {
-		objects, err := readPolicies(file)
+		objects, err := readPolicies(file, phaseValidate)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +126,7 @@ func TestReadPolicies(t *testing.T) {
 			t.Errorf("got %v, want 16 of each", kinds)
 		}
 	}
-	if _, err := readPolicies(write([]byte("kind: Pod\n"))); err == nil || !strings.Contains(err.Error(), `kind "Pod"`) {
+	if _, err := readPolicies(write([]byte("kind: Pod\n")), phaseValidate); err == nil || !strings.Contains(err.Error(), `kind "Pod"`) {
 		t.Errorf("a Pod is taken for a policy: %v", err)
 	}
 }
@@ -131,12 +137,18 @@ portcullis_policy_evaluations_total{dialect="cel",kind="K",outcome="allowed",pol
 portcullis_policy_evaluations_total{dialect="cel",kind="K",outcome="denied",policy="busy"} 0
 portcullis_policy_evaluations_total{dialect="cel",kind="K",outcome="allowed",policy="idle"} 0
 portcullis_policy_evaluations_total{dialect="cel",kind="K",outcome="notmatched",policy="idle"} 3
+portcullis_policy_evaluations_total{dialect="kyverno",kind="K",outcome="changed",policy="changing"} 1
 `
-	if got := firstIdle([]byte(metrics), map[string]bool{"busy": true}); got != "" {
-		t.Errorf("got %q, want nothing", got)
+	for name, phase := range map[string]string{"busy": phaseValidate, "changing": phaseMutate} {
+		if got := firstIdle([]byte(metrics), map[string]bool{name: true}, phase); got != "" {
+			t.Errorf("%s: got %q, want nothing", phase, got)
+		}
+	}
+	if got := firstIdle([]byte(metrics), map[string]bool{"busy": true, "changing": true}, phaseMutate); got != "busy has not changed it" {
+		t.Errorf("got %q", got)
 	}
 	for _, name := range []string{"idle", "absent"} {
-		if got := firstIdle([]byte(metrics), map[string]bool{name: true}); got != name+" has not evaluated it" {
+		if got := firstIdle([]byte(metrics), map[string]bool{name: true}, phaseValidate); got != name+" has not evaluated it" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
@@ -183,9 +195,36 @@ func TestCheck(t *testing.T) {
 		`{"request":{}}`: "the answer has no response",
 		`no`:             "the answer is no AdmissionReview",
 	} {
-		err := check([]byte(answer), "u", true)
+		err := (&target{allowed: true}).check([]byte(answer), "u")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got error %v, want %q", answer, err, want)
+		}
+	}
+}
+
+func TestCheckPatch(t *testing.T) {
+	const patched, unchanged = `{"response":{"uid":"u","allowed":true,"patch":"W10="}}`, `{"response":{"uid":"u","allowed":true}}`
+	for _, changes := range []bool{true, false} {
+		for answer, has := range map[string]bool{patched: true, unchanged: false} {
+			if err := (&target{allowed: true, changes: changes}).check([]byte(answer), "u"); (err == nil) != (has == changes) {
+				t.Errorf("%s, want a patch %t: got error %v", answer, changes, err)
+			}
+		}
+	}
+}
+
+func TestSets(t *testing.T) {
+	for name, set := range sets() {
+		objects, err := readPolicies(filepath.Join("..", "..", set.file), set.phase)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, object := range objects {
+			names[object.GetName()] = true
+		}
+		if len(names) != 10 {
+			t.Errorf("%s: got %d policies, want 10", name, len(names))
 		}
 	}
 }

@@ -121,11 +121,11 @@ func ask(ctx context.Context, client *http.Client, t *target, question *review) 
 	case response.ProtoMajor != 2:
 		return 0, fmt.Errorf("%s and not HTTP/2", response.Proto)
 	}
-	return took, check(answer, uid, t.allowed)
+	return took, t.check(answer, uid)
 }
 
 // check says what is wrong with an answer.
-func check(answer []byte, uid string, allowed bool) error {
+func (t *target) check(answer []byte, uid string) error {
 	var out admissionv1.AdmissionReview
 	if err := json.Unmarshal(answer, &out); err != nil {
 		return fmt.Errorf("the answer is no AdmissionReview: %w", err)
@@ -135,8 +135,10 @@ func check(answer []byte, uid string, allowed bool) error {
 		return fmt.Errorf("the answer has no response: %.500s", answer)
 	case string(out.Response.UID) != uid:
 		return fmt.Errorf("the answer is to %q, the question was %q", out.Response.UID, uid)
-	case out.Response.Allowed != allowed:
-		return fmt.Errorf("allowed is %t, want %t: %.500s", out.Response.Allowed, allowed, answer)
+	case out.Response.Allowed != t.allowed:
+		return fmt.Errorf("allowed is %t, want %t: %.500s", out.Response.Allowed, t.allowed, answer)
+	case len(out.Response.Patch) > 0 != t.changes:
+		return fmt.Errorf("the patch is %q, want one: %t", out.Response.Patch, t.changes)
 	}
 	return nil
 }

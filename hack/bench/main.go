@@ -4,7 +4,8 @@
 // Command bench measures what a verdict over the wire costs. It starts a webhook
 // that admits everything and a server with a set of policies, has both answer the
 // same review in alternating rounds, and prints CPU time, throughput, latency and
-// memory, as figures and as ratios to that webhook. The CPU time of a request is
+// memory, as figures and as ratios to that webhook. It asks the door where objects are
+// validated, or with --phase mutate the one where they are changed. The CPU time of a request is
 // what the system charges the process of the server with; that of this program
 // does not count. It knows no internals of the server and judges no result.
 package main
@@ -37,6 +38,8 @@ func main() {
 type options struct {
 	server      string
 	policies    string
+	set         string
+	phase       string
 	review      string
 	allowed     bool
 	load        load
@@ -60,6 +63,8 @@ func parse(args []string, out io.Writer) (*options, error) {
 	flags.SetOutput(out)
 	flags.StringVar(&o.server, "server", "bin/portcullis-apiserver", "path of the `binary` portcullis-apiserver")
 	flags.StringVar(&o.policies, "policies", "artifacts/bench/policies.yaml", "`file` of policies and bindings, of admissionregistration.k8s.io/v1 or of our group; empty for none")
+	flags.StringVar(&o.set, "set", "", "`name` of a set of policies in hack/bench/sets, in place of --policies and --phase")
+	flags.StringVar(&o.phase, "phase", phaseValidate, "the `phase` that is measured: validate or mutate; with mutate, --policies are ClusterPolicies of kyverno.io/v1 or of our group, each of which must change the object")
 	flags.StringVar(&o.review, "review", "artifacts/bench/review.json", "`file` with the AdmissionReview to send; each request has a uid of its own")
 	flags.BoolVar(&o.allowed, "allowed", true, "the verdict that is expected of the policies")
 	flags.IntVar(&o.load.concurrency, "concurrency", 8, "`number` of requests in flight")
@@ -78,11 +83,21 @@ func parse(args []string, out io.Writer) (*options, error) {
 	if flags.NArg() > 0 {
 		return nil, fmt.Errorf("unknown argument %q: only flags are taken", flags.Arg(0))
 	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	if err := o.useSet(given["policies"] || given["phase"]); err != nil {
+		return nil, err
+	}
+	if o.phase == phaseMutate && o.set == "" && !given["policies"] {
+		return nil, errors.New("--phase=mutate needs --policies that change objects; or give --set")
+	}
 	return o, o.validate()
 }
 
 func (o *options) validate() error {
 	switch {
+	case o.phase != phaseValidate && o.phase != phaseMutate:
+		return fmt.Errorf("--phase must be %s or %s", phaseValidate, phaseMutate)
 	case o.load.concurrency < 1 || o.load.connections < 1 || o.load.connections > o.load.concurrency:
 		return errors.New("--concurrency must be 1 or more, and --connections from 1 to --concurrency")
 	case o.rounds < 1:

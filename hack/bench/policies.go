@@ -5,9 +5,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,8 +24,9 @@ import (
 )
 
 const (
-	policyKind  = "ValidatingAdmissionPolicy"
-	bindingKind = "ValidatingAdmissionPolicyBinding"
+	policyKind        = "ValidatingAdmissionPolicy"
+	bindingKind       = "ValidatingAdmissionPolicyBinding"
+	clusterPolicyKind = "ClusterPolicy"
 
 	inForceTimeout = 30 * time.Second
 	inForcePoll    = 50 * time.Millisecond
@@ -32,10 +37,34 @@ func served() schema.GroupVersion {
 	return schema.GroupVersion{Group: "policy.portcullis.dev", Version: "v1alpha1"}
 }
 
-// storePolicies stores the objects of file and waits until all policies judge
-// what ask asks.
-func storePolicies(ctx context.Context, config *rest.Config, file string, ask func(context.Context) error, out io.Writer) error {
-	found, err := readPolicies(file)
+// sets are the files of the sets of policies by their names, and the phases that they
+// are about.
+func sets() map[string]struct{ file, phase string } {
+	return map[string]struct{ file, phase string }{
+		"kyverno-jsonpatch": {"hack/bench/sets/kyverno-jsonpatch.yaml", phaseMutate},
+	}
+}
+
+// useSet replaces what is measured by a set, unless none is named.
+func (o *options) useSet(otherwiseGiven bool) error {
+	if o.set == "" {
+		return nil
+	}
+	set, ok := sets()[o.set]
+	switch {
+	case !ok:
+		return fmt.Errorf("there is no set %q, want one of %q", o.set, slices.Sorted(maps.Keys(sets())))
+	case otherwiseGiven:
+		return errors.New("--set stands in place of --policies and --phase: give either")
+	}
+	o.policies, o.phase = set.file, set.phase
+	return nil
+}
+
+// storePolicies stores the policies and waits until all of them judge what ask asks.
+func storePolicies(ctx context.Context, config *rest.Config, o *options, ask func(context.Context) error, out io.Writer) error {
+	file := o.policies
+	found, err := readPolicies(file, o.phase)
 	if err != nil {
 		return err
 	}
@@ -48,35 +77,40 @@ func storePolicies(ctx context.Context, config *rest.Config, file string, ask fu
 		if err := store.Create(ctx, object); err != nil {
 			return fmt.Errorf("store %s %s of %s: %w", object.GetKind(), object.GetName(), file, err)
 		}
-		if object.GetKind() == policyKind {
+		if object.GetKind() != bindingKind {
 			names[object.GetName()] = true
 		}
 	}
-	if err := awaitJudgement(ctx, config, names, ask); err != nil {
+	if err := awaitJudgement(ctx, config, names, o.phase, ask); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d policies of %s judge the review.\n", len(names), file)
+	does := map[string]string{phaseValidate: "judge", phaseMutate: "change the object of"}[o.phase]
+	fmt.Fprintf(out, "%d policies of %s %s the review.\n", len(names), file, does)
 	return nil
 }
 
-// readPolicies returns the policies and bindings of a file, in our group.
-func readPolicies(file string) ([]*unstructured.Unstructured, error) {
+// readPolicies returns the policies and bindings of a file for a phase, in our group.
+func readPolicies(file, phase string) ([]*unstructured.Unstructured, error) {
+	kinds := []string{policyKind, bindingKind}
+	if phase == phaseMutate {
+		kinds = []string{clusterPolicyKind}
+	}
 	found, err := objects.Read(file)
 	if err != nil {
 		return nil, err
 	}
 	for _, object := range found {
-		if kind := object.GetKind(); kind != policyKind && kind != bindingKind {
-			return nil, fmt.Errorf("%s: kind %q is neither %s nor %s", file, kind, policyKind, bindingKind)
+		if kind := object.GetKind(); !slices.Contains(kinds, kind) {
+			return nil, fmt.Errorf("%s: kind %q cannot be measured in the phase %s, only %s", file, kind, phase, strings.Join(kinds, " and "))
 		}
 		object.SetAPIVersion(served().String())
 	}
 	return found, nil
 }
 
-// awaitJudgement asks until each of the policies has judged a question: one that
-// did not would be measured as if it cost nothing.
-func awaitJudgement(ctx context.Context, config *rest.Config, names map[string]bool, ask func(context.Context) error) error {
+// awaitJudgement asks until each of the policies has judged a question, or changed its
+// object: one that did not would be measured as if it cost nothing.
+func awaitJudgement(ctx context.Context, config *rest.Config, names map[string]bool, phase string, ask func(context.Context) error) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
@@ -91,25 +125,30 @@ func awaitJudgement(ctx context.Context, config *rest.Config, names map[string]b
 		if err != nil {
 			return false, err
 		}
-		missing = firstIdle(metrics, names)
+		missing = firstIdle(metrics, names, phase)
 		return missing == "", nil
 	})
-	if wait.Interrupted(err) && missing != "" {
-		return fmt.Errorf("after %s not all policies judge the review: %s", inForceTimeout, missing)
+	if err != nil && missing != "" {
+		// Near the end the client rather says that it would have to wait for too long.
+		return fmt.Errorf("after %s not all policies judge the review: %s: %w", inForceTimeout, missing, err)
 	}
 	return err
 }
 
-// firstIdle names a policy that has evaluated nothing, or returns "".
-func firstIdle(metrics []byte, names map[string]bool) string {
-	evaluated := regexp.MustCompile(`(?m)^portcullis_policy_evaluations_total\{[^}]*outcome="(allowed|audited|warned|denied)",policy="([^"]*)"\} [1-9]`)
+// firstIdle names a policy that has evaluated nothing, or changed nothing, or returns "".
+func firstIdle(metrics []byte, names map[string]bool, phase string) string {
+	outcomes, missing := "allowed|audited|warned|denied", " has not evaluated it"
+	if phase == phaseMutate {
+		outcomes, missing = "changed|mutated", " has not changed it"
+	}
+	evaluated := regexp.MustCompile(`(?m)^portcullis_policy_evaluations_total\{[^}]*outcome="(` + outcomes + `)",policy="([^"]*)"\} [1-9]`)
 	busy := map[string]bool{}
 	for _, found := range evaluated.FindAllSubmatch(metrics, -1) {
 		busy[string(found[2])] = true
 	}
-	for name := range names {
+	for _, name := range slices.Sorted(maps.Keys(names)) {
 		if !busy[name] {
-			return name + " has not evaluated it"
+			return name + missing
 		}
 	}
 	return ""

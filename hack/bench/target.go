@@ -25,8 +25,13 @@ import (
 	"github.com/portcullis-dev/portcullis/hack/internal/process"
 )
 
-// reviewPath is the review door of the server.
-const reviewPath = "/admission/v1/validate"
+// The phases of admission, which the review doors of the server are named after.
+const (
+	phaseValidate = "validate"
+	phaseMutate   = "mutate"
+
+	reviewPath = "/admission/v1/"
+)
 
 // target is a webhook that is measured.
 type target struct {
@@ -35,6 +40,7 @@ type target struct {
 	pid     int
 	tls     *tls.Config
 	allowed bool // the verdict that is expected
+	changes bool // whether a patch is expected
 }
 
 // transport returns a client of the target with one HTTP/2 connection.
@@ -103,7 +109,7 @@ func startTargets(ctx context.Context, o *options, question *review, out io.Writ
 		if err != nil {
 			return nil, stop, err
 		}
-		other.allowed = o.allowed
+		other.allowed, other.changes = o.allowed, portcullis.changes
 		targets = append(targets, other)
 	}
 	return targets, stop, nil
@@ -172,12 +178,13 @@ func startPortcullis(ctx context.Context, o *options, question *review, out io.W
 	if err != nil {
 		return nil, end, err
 	}
-	t = &target{name: "portcullis", url: config.Host + reviewPath, pid: server.PID(), tls: clientTLS, allowed: o.allowed}
+	t = &target{name: "portcullis", url: config.Host + reviewPath + o.phase, pid: server.PID(), tls: clientTLS, allowed: o.allowed}
+	t.changes = o.phase == phaseMutate && o.policies != ""
 	fmt.Fprintf(out, "Portcullis runs in %s, process %d.\n", dir, t.pid)
 	if o.policies == "" {
 		return t, end, nil
 	}
-	return t, end, storePolicies(ctx, config, o.policies, func(ctx context.Context) error {
+	return t, end, storePolicies(ctx, config, o, func(ctx context.Context) error {
 		return askOnce(ctx, t, question)
 	}, out)
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -104,7 +105,7 @@ func followCluster(objects Cluster) genericapiserver.PostStartHookFunc {
 func (c *Config) addCluster(objects Cluster, policies *catalog.Catalog, warm func() error) {
 	c.Extra.Hooks = with(c.Extra.Hooks, objectsHook, followCluster(objects))
 	if chosen, ok := objects.(selective); ok {
-		c.Extra.Hooks = with(c.Extra.Hooks, usesHook, useParams(chosen, policies))
+		c.Extra.Hooks = with(c.Extra.Hooks, usesHook, useKinds(chosen, policies, func() meta.RESTMapper { return objects.View().Mapper() }))
 	}
 	if _, ok := objects.(warming); ok {
 		c.Extra.Ready = append(c.Extra.Ready, healthz.NamedCheck("portcullis-cluster", func(*http.Request) error { return warm() }))
@@ -133,9 +134,9 @@ func warmUp(objects Cluster) func() error {
 	}
 }
 
-// useParams tells a cluster which kinds the policies in force take their params from,
-// each time that policies have changed.
-func useParams(chosen selective, policies *catalog.Catalog) genericapiserver.PostStartHookFunc {
+// useKinds tells a cluster which kinds the policies in force read, each time that
+// policies have changed.
+func useKinds(chosen selective, policies *catalog.Catalog, mapper func() meta.RESTMapper) genericapiserver.PostStartHookFunc {
 	return func(hook genericapiserver.PostStartHookContext) error {
 		changed := make(chan struct{}, 1)
 		policies.Watch(func(policy.ID) {
@@ -147,7 +148,7 @@ func useParams(chosen selective, policies *catalog.Catalog) genericapiserver.Pos
 		go wait.UntilWithContext(hook, func(ctx context.Context) {
 			select {
 			case <-changed:
-				chosen.Use(paramKinds(policies.Current()))
+				chosen.Use(kindsRead(policies.Current(), mapper()))
 			case <-ctx.Done():
 			}
 		}, usePeriod)
@@ -155,22 +156,40 @@ func useParams(chosen selective, policies *catalog.Catalog) genericapiserver.Pos
 	}
 }
 
-// paramKinds returns the kinds from which the policies of a set that are in force
-// through a binding with params take them, each once.
-func paramKinds(set *policy.Set) []schema.GroupVersionKind {
+// kindsRead returns the kinds from which the policies of a set that are in force
+// through a binding take params, and those that policies read by themselves, each once.
+// What is read of kinds that are not known now is asked for with each request.
+func kindsRead(set *policy.Set, mapper meta.RESTMapper) []schema.GroupVersionKind {
 	if set == nil {
 		return nil
 	}
 	var kinds []schema.GroupVersionKind
 	known := map[schema.GroupVersionKind]bool{}
-	for _, bound := range set.All() {
-		if bound.Policy == nil || bound.Policy.Policy.ParamKind == nil || len(bound.Bindings) == 0 {
-			continue
-		}
-		if kind := *bound.Policy.Policy.ParamKind; !known[kind] {
+	add := func(kind schema.GroupVersionKind) {
+		if !known[kind] {
 			known[kind] = true
 			kinds = append(kinds, kind)
 		}
 	}
+	for _, bound := range set.All() {
+		if bound.Policy == nil {
+			continue
+		}
+		if kind := bound.Policy.Policy.ParamKind; kind != nil && len(bound.Bindings) > 0 {
+			add(*kind)
+		}
+		for i := range bound.Policy.Policy.Reads {
+			read := &bound.Policy.Policy.Reads[i]
+			if read.Verb == createVerb || read.Resource.Resource == "" {
+				continue
+			}
+			if kind, err := mapper.KindFor(read.Resource); err == nil {
+				add(kind)
+			}
+		}
+	}
 	return kinds
 }
+
+// createVerb is that of reads that are reviews, which nothing stores.
+const createVerb = "create"

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/kube-openapi/pkg/spec3"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/bootstrap"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/drain"
 	"github.com/portcullis-dev/portcullis/pkg/apiserver/follow"
@@ -65,6 +67,9 @@ type ExtraConfig struct {
 	// Forecast tells writers of the stored kinds, on dry runs, what existing objects
 	// would come to; nil tells nothing.
 	Forecast *admissionpreview.Forecast
+	// Compile compiles an object of a kind as the engine does; see policy.Dialect. Without
+	// it no mutate rules can be stored.
+	Compile func(ctx context.Context, kind string, obj runtime.Object) (*policy.Unit, field.ErrorList)
 	// Mapper maps the kinds of params to resources, as the cluster has them at the
 	// moment: to let a param be read takes the right to its resource. Without one no
 	// kind is known, and it takes the right to all resources.

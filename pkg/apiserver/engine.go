@@ -83,6 +83,7 @@ func (c *Config) AddEngine(objects Cluster) error {
 	candidates := &admissionpreview.Candidates{Read: manifests.DecodeNew, Compiler: policies}
 	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(current))))
 	c.Extra.Forecast = admissionpreview.NewForecast(judge, objects.View, policies, c.access(current))
+	c.Extra.Compile = policies.Compile
 	c.Extra.Mapper = func() meta.RESTMapper { return objects.View().Mapper() }
 	c.addReviewDoors(judge, mutatingJudge{judge}, func(door string, judge admissionreview.Judge) admissionreview.Judge {
 		return observed.TimeReviews(glass.unless(judge, door, observed.Unjudged))

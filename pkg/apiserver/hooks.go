@@ -74,11 +74,12 @@ func newConditions(loopback *rest.Config, policies *catalog.Catalog, types *type
 	if err != nil {
 		return nil, fmt.Errorf("client of the own API: %w", err)
 	}
-	stored := client.PolicyV1alpha1().ValidatingAdmissionPolicies()
+	stored := client.PolicyV1alpha1()
+	kinds := policystatus.KindsOf(stored)
 	return func(ctx context.Context) {
 		var running wait.Group
 		defer running.Wait()
-		running.StartWithContext(ctx, policystatus.New(stored, policies, gate).Run)
-		running.StartWithContext(ctx, func(ctx context.Context) { types.Run(ctx, stored) })
+		running.StartWithContext(ctx, policystatus.New(kinds, policies, gate).Run)
+		running.StartWithContext(ctx, func(ctx context.Context) { types.Run(ctx, stored.ValidatingAdmissionPolicies()) })
 	}, nil
 }

@@ -5,12 +5,16 @@ package apiserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/registry/rest"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
@@ -18,6 +22,12 @@ import (
 
 // bindingsResource is the resource of the bindings whose params are authorized.
 const bindingsResource = "validatingadmissionpolicybindings"
+
+// The resources of the policies whose rules change objects.
+const (
+	clusterMutationsResource    = "clusterpolicies"
+	namespacedMutationsResource = "policies"
+)
 
 // authorizeWrites has writers of kinds asked for the right to read params. It
 // returns what is to read the stored policies for that, once they are served.
@@ -34,6 +44,9 @@ func (c *completedConfig) authorizeWrites(kinds []stored.Kind) *storedPolicies {
 			kinds[i].Authorize = stored.Authorization(writes.Policy)
 		case bindingsResource:
 			kinds[i].Authorize = stored.Authorization(writes.Binding)
+		case clusterMutationsResource, namespacedMutationsResource:
+			rules := mutateRules{compile: c.extra.Compile, writes: writes}
+			kinds[i].Compiles, kinds[i].Authorize = rules.faults, rules.authorize
 		}
 	}
 	return policies
@@ -72,4 +85,43 @@ func (p *storedPolicies) get(ctx context.Context, name string) (*policyapi.Valid
 		return nil, fmt.Errorf("%s %q is a %T", policiesResource, name, obj)
 	}
 	return policy, nil
+}
+
+// mutateRules are the policies whose rules change objects. Their language
+// tells what is wrong with them, and what they read of the cluster.
+type mutateRules struct {
+	compile func(ctx context.Context, kind string, obj runtime.Object) (*policy.Unit, field.ErrorList)
+	writes  *rights.Writes
+}
+
+func (r mutateRules) compiled(ctx context.Context, obj runtime.Object) (*policy.Unit, field.ErrorList) {
+	if r.compile == nil {
+		return nil, field.ErrorList{field.InternalError(nil, errors.New("nothing compiles the policy"))}
+	}
+	kind := "ClusterPolicy"
+	if _, namespaced := obj.(*policyapi.Policy); namespaced {
+		kind = "Policy"
+	}
+	return r.compile(ctx, kind, obj)
+}
+
+// faults returns what is wrong with a valid policy.
+func (r mutateRules) faults(ctx context.Context, obj runtime.Object) field.ErrorList {
+	_, errs := r.compiled(ctx, obj)
+	return errs
+}
+
+// authorize refuses writers who may not read what the policy reads.
+func (r mutateRules) authorize(ctx context.Context, obj, old runtime.Object) field.ErrorList {
+	unit, errs := r.compiled(ctx, obj)
+	if unit == nil || unit.Policy == nil {
+		return errs
+	}
+	var before []policy.Read
+	if old != nil {
+		if unit, _ := r.compiled(ctx, old); unit != nil && unit.Policy != nil {
+			before = unit.Policy.Reads
+		}
+	}
+	return r.writes.Reads(ctx, unit.Policy.Reads, before)
 }

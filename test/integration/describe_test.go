@@ -35,10 +35,15 @@ func testDiscovery(t *testing.T, a *api) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type want struct{ singular, shortName, kind string }
+	type want struct {
+		singular, shortName, kind string
+		namespaced                bool
+	}
 	wanted := map[string]want{
-		"validatingadmissionpolicies":       {"validatingadmissionpolicy", "pvap", "ValidatingAdmissionPolicy"},
-		"validatingadmissionpolicybindings": {"validatingadmissionpolicybinding", "pvapb", "ValidatingAdmissionPolicyBinding"},
+		"validatingadmissionpolicies":       {"validatingadmissionpolicy", "pvap", "ValidatingAdmissionPolicy", false},
+		"validatingadmissionpolicybindings": {"validatingadmissionpolicybinding", "pvapb", "ValidatingAdmissionPolicyBinding", false},
+		"clusterpolicies":                   {"clusterpolicy", "pcpol", "ClusterPolicy", false},
+		"policies":                          {"policy", "ppol", "Policy", true},
 	}
 	verbs := []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 	for _, resource := range plain.APIResources {
@@ -52,7 +57,7 @@ func testDiscovery(t *testing.T, a *api) {
 		}
 		delete(wanted, resource.Name)
 		if resource.SingularName != w.singular || !slices.Equal(resource.ShortNames, []string{w.shortName}) || resource.Kind != w.kind ||
-			resource.Namespaced || !slices.Equal(resource.Categories, []string{"portcullis"}) || !slices.Equal(resource.Verbs, verbs) {
+			resource.Namespaced != w.namespaced || !slices.Equal(resource.Categories, []string{"portcullis"}) || !slices.Equal(resource.Verbs, verbs) {
 			t.Errorf("resource %+v, want %+v", resource, w)
 		}
 	}

@@ -37,6 +37,7 @@ func TestKubectl(t *testing.T) {
 	complete.Spec.MatchConstraints.ResourceRules[0].Scope = &all
 	policy := manifest("policy.json", encode(t, complete))
 	binding := manifest("binding.json", encode(t, newBinding("b", "p")))
+	rules := manifest("rules.json", manifestOf(t, "ClusterPolicy", "c", mutateSpec))
 	unknown := manifest("unknown.json", []byte(strings.Replace(string(encode(t, newPolicy("u"))), `"message"`, `"massage"`, 1)))
 
 	tests := []struct {
@@ -56,10 +57,19 @@ func TestKubectl(t *testing.T) {
 		{"wait --for=condition=Ready pvap/p --timeout=30s", false, "condition met"},
 		{"get pvap", false, "NAME   VALIDATIONS   PARAMKIND   READY   AGE\np      1             <unset>     True    "},
 		{"get pvapb", false, "NAME   POLICYNAME   PARAMREF   AGE\nb      p            <unset>    "},
+		{"apply -f " + rules, false, "clusterpolicy.policy.portcullis.dev/c created"},
+		{"apply -f " + rules, false, "clusterpolicy.policy.portcullis.dev/c unchanged"},
+		{"wait --for=condition=Ready pcpol/c --timeout=30s", false, "condition met"},
+		{"get pcpol", false, "NAME   RULES   READY   AGE\nc      2       True    "},
+		{"get ppol -A", false, "No resources found"},
+		{"explain pcpol.spec.rules.mutate.foreach.order", false, "Ascending or Descending"},
+		{"explain ppol.spec.rules.match.any.resources.kinds", false, "version/Kind"},
+		{"delete pcpol c", false, "deleted"},
 		{"get portcullis -o name", false, "validatingadmissionpolicy.policy.portcullis.dev/p\nvalidatingadmissionpolicybinding.policy.portcullis.dev/b\n"},
 		{
 			"api-resources --api-group=policy.portcullis.dev --categories=portcullis -o name", false,
-			"validatingadmissionpolicies.policy.portcullis.dev\nvalidatingadmissionpolicybindings.policy.portcullis.dev\n",
+			"clusterpolicies.policy.portcullis.dev\npolicies.policy.portcullis.dev\n" +
+				"validatingadmissionpolicies.policy.portcullis.dev\nvalidatingadmissionpolicybindings.policy.portcullis.dev\n",
 		},
 		{"explain pvap.spec.failurePolicy", false, "failurePolicy defines how to handle failures"},
 		{"label pvap p team=a", false, "p labeled"},

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/clock"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -63,9 +64,14 @@ type Trial struct {
 }
 
 // Question is one request with the policies that were in force when it was
-// asked. It is safe for concurrent use.
+// asked. Judge is safe for concurrent use; Mutate, which changes the request that is
+// asked about, is not.
 type Question struct {
-	request *request.Request
+	request  *request.Request
+	incoming *unstructured.Unstructured // the object that the request came with
+	// left is the object as the policies of some kinds have left it, by the first of the kinds.
+	left    map[string]*unstructured.Unstructured
+	again   bool // the policies are asked once more
 	view    cluster.View
 	set     *policy.Set // nil when the request is exempt and nobody asks why
 	exempt  bool
@@ -82,7 +88,7 @@ type Question struct {
 func (c *Chain) Try(trial Trial) (*Question, error) {
 	q := &Question{
 		request: trial.Request, view: trial.View, explain: trial.Explain,
-		exempt: match.Exempt(trial.Request), clock: c.clock,
+		exempt: match.Exempt(trial.Request), clock: c.clock, incoming: trial.Request.Object,
 	}
 	if q.exempt && q.explain == nil {
 		return q, nil
@@ -125,8 +131,8 @@ func (q *Question) viewOf(id policy.ID) cluster.View {
 }
 
 // Run judges a trial with the policies of the given kinds, or of all, and
-// returns the verdict. It fails as Try and Question.Judge do; a caller must then
-// not admit the request.
+// returns the verdict; policies that mutate have no part in it. It fails as Try and
+// Question.Judge do; a caller must then not admit the request.
 func (c *Chain) Run(ctx context.Context, trial Trial, kinds ...string) (verdict.Verdict, error) {
 	q, err := c.Try(trial)
 	if err != nil {

@@ -26,7 +26,10 @@ func (r *run) explained(candidates []*policy.Bound) func(context.Context, *polic
 		if judging[bound] {
 			return r.bound(ctx, bound)
 		}
-		origin := &verdict.Origin{Policy: bound.ID}
+		origin := &verdict.Origin{Policy: bound.ID, Mutates: r.mutating}
+		if r.again {
+			return nil // it has been said
+		}
 		if reason := r.outOfForce(bound); reason != "" {
 			return r.unmatched(origin, reason)
 		}
@@ -50,7 +53,7 @@ func (r *run) outOfForce(bound *policy.Bound) string {
 
 // whyNot records why criteria do not apply, where someone asks.
 func (r *run) whyNot(ctx context.Context, origin *verdict.Origin, criteria *match.Criteria) error {
-	if r.explain == nil {
+	if r.explain == nil || r.again {
 		return nil
 	}
 	if !r.recorder.ListsUnmatched() {

@@ -20,16 +20,23 @@ import (
 )
 
 // Judge lets the policies of the given kinds judge the request, in their order,
-// and records what they find; no kinds means all. A policy that cannot be
+// and records what they find; no kinds means all. Those that mutate are left out. A policy that cannot be
 // matched or judged, or that panics, is an error of that policy alone.
 //
 // It fails with ErrNoTimeLeft or verdict.ErrTooManyEvaluations; a caller must
 // then not admit the request.
 func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.Recorder) error {
+	r := run{Question: q, recorder: recorder}
+	return r.all(ctx, kinds)
+}
+
+// all runs the policies of the given kinds that have a part in the phase.
+func (r *run) all(ctx context.Context, kinds []string) error {
+	q := r.Question
 	if q.exempt && q.explain == nil {
 		return nil
 	}
-	r := run{Question: q, subject: *match.NewSubject(q.request, q.view), recorder: recorder}
+	r.subject = *match.NewSubject(q.request, q.view)
 	var room [16]*policy.Bound
 	candidates := room[:0]
 	if !q.exempt {
@@ -41,7 +48,7 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 	}
 	judged := false
 	for _, bound := range bounds {
-		if len(kinds) > 0 && !slices.Contains(kinds, bound.ID.Kind) {
+		if len(kinds) > 0 && !slices.Contains(kinds, bound.ID.Kind) || mutates(bound) != r.mutating {
 			continue
 		}
 		judged = true
@@ -55,9 +62,16 @@ func (q *Question) Judge(ctx context.Context, kinds []string, recorder *verdict.
 	return nil
 }
 
+// mutates says in which phase a policy has a part: what only bindings name is a policy
+// that judges.
+func mutates(bound *policy.Bound) bool {
+	return bound.Policy != nil && bound.Policy.Policy.Mutates
+}
+
 // run is the judgement of one question.
 type run struct {
 	*Question
+	mutating bool
 	subject  match.Subject
 	recorder *verdict.Recorder
 	none     [1]param // what a policy is judged with that takes no params
@@ -169,6 +183,9 @@ func (r *run) evaluate(ctx context.Context, origin *verdict.Origin, p *applied, 
 	if err != nil {
 		return r.misconfigured(origin, took, err)
 	}
+	if r.mutating {
+		return r.changed(origin, took, findings)
+	}
 	p.known.found(with.object, findings)
 	return r.recorder.Add(origin, took, findings...)
 }
@@ -176,7 +193,7 @@ func (r *run) evaluate(ctx context.Context, origin *verdict.Origin, p *applied, 
 func (r *run) findings(ctx context.Context, origin *verdict.Origin, p *applied, with param) (found []verdict.Finding, err error) {
 	defer r.contain(ctx, origin, &err)
 	in := p.in
-	in.Param = with.object
+	in.Request, in.Param = r.request, with.object // a policy that mutates sees what it has changed before
 	return p.Program.Evaluate(ctx, in), nil
 }
 

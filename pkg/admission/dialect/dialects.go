@@ -6,6 +6,7 @@ package dialect
 
 import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/cel"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
@@ -13,5 +14,6 @@ import (
 func All() []policy.Dialect {
 	return []policy.Dialect{
 		cel.New(),
+		kyverno.New(),
 	}
 }

@@ -25,6 +25,11 @@ type Criteria struct {
 	equivalent      bool // matchPolicy is Equivalent
 	excludes, rules []rule
 	everyResource   bool // no resourceRules
+
+	// byKind says that kinds decide, and namespace if it is not empty, and nothing else.
+	byKind    bool
+	namespace string
+	kinds     []kindPattern
 }
 
 // Compile prepares resources, to which defaults have been applied, and keeps no
@@ -56,6 +61,9 @@ func Compile(resources *admissionregistrationv1.MatchResources) *Criteria {
 func (c *Criteria) Matches(ctx context.Context, s *Subject) (cluster.Equivalent, bool, error) {
 	if c == nil || !c.compiled {
 		return cluster.Equivalent{}, false, errNotCompiled
+	}
+	if c.byKind {
+		return c.matchesKinds(s)
 	}
 	selected, namespaceErr := c.namespaces.matchesNamespace(ctx, s)
 	if !selected && namespaceErr == nil {

@@ -42,8 +42,8 @@ func (s *shapes) add(k key, change int) {
 }
 
 // maxBuckets is how many buckets can be found for one resource: those of always
-// and of each shape in two lanes.
-const maxBuckets = 1 + 2*shapeCount
+// and of each shape in three lanes.
+const maxBuckets = 1 + 3*shapeCount
 
 // Candidates appends to buf the values whose criteria may match the subject, in
 // the order of their names, each once. It may include values that do not match;
@@ -63,6 +63,7 @@ func (ix *Index[T]) Candidates(s *Subject, buf []T) []T {
 	}
 	found = ix.appendBuckets(found, k.in(exact))
 	found = ix.appendBuckets(found, k.in(equivalent))
+	found = ix.appendKinded(found, s)
 	if ix.shapes.present[equivalent]|ix.shapes.present[excluded] == 0 {
 		return merge(found, buf)
 	}

@@ -44,7 +44,8 @@ func (in *Interner) selector(p *parsed) *parsed {
 
 // key is another for criteria that differ. They have no errors.
 func (c *Criteria) key() string {
-	return fmt.Sprintf("%t %t %q %q %q %q", c.equivalent, c.everyResource, c.namespaces.key(), c.objects.key(), c.excludes, c.rules)
+	return fmt.Sprintf("%t %t %q %q %q %q %t %q %q", c.equivalent, c.everyResource, c.namespaces.key(), c.objects.key(), c.excludes, c.rules,
+		c.byKind, c.namespace, c.kinds)
 }
 
 // key tells a selector of everything from all others.

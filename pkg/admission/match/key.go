@@ -25,6 +25,10 @@ const (
 	// looked up with equivalents of an unknown kind: an exclusion that matches
 	// one is an error, even if no resource rule matches.
 	excluded
+	// kinded holds criteria that select by kind: the kind has the place of the
+	// resource, and it is that of the object also where the request is about a
+	// subresource.
+	kinded
 
 	laneCount
 )
@@ -105,6 +109,9 @@ func keysOf(c *Criteria) []key {
 
 // keys returns false when there are too many at this precision.
 func (c *Criteria) keys(widened shape) ([]key, bool) {
+	if c.byKind {
+		return c.keysOfKinds(widened)
+	}
 	own := exact
 	if c.equivalent {
 		own = equivalent

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -26,6 +27,7 @@ type Subject struct {
 	namespace once[labels.Set]
 	objects   once[objectLabels]
 	others    once[[]cluster.Equivalent]
+	parent    once[schema.GroupVersionKind]
 	// answers are those of large selectors. The others are asked each time, which
 	// takes no longer than to look an answer up.
 	answers map[question]bool

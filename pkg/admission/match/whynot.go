@@ -22,6 +22,9 @@ func (c *Criteria) WhyNot(ctx context.Context, s *Subject) string {
 	if c == nil || !c.compiled {
 		return ""
 	}
+	if c.byKind {
+		return c.whyNotKinds(ctx, s)
+	}
 	if selected, err := c.namespaces.matchesNamespace(ctx, s); !selected && err == nil {
 		return c.namespaces.whyNotNamespace(ctx, s)
 	}

@@ -75,3 +75,27 @@ func operationOptions(a admission.Attributes) (*unstructured.Unstructured, error
 	}
 	return admission.ConvertObjectToUnstructured(a.GetOperationOptions())
 }
+
+// replaceObject puts what policies have made of the object into that of a, in its own
+// version and type; nil leaves it as it is.
+func replaceObject(a admission.Attributes, o admission.ObjectInterfaces, changed *unstructured.Unstructured) error {
+	if changed == nil {
+		return nil
+	}
+	if own, ok := a.GetObject().(*unstructured.Unstructured); ok {
+		own.SetUnstructuredContent(changed.DeepCopy().Object)
+		return nil
+	}
+	versioned, err := o.GetObjectCreater().New(a.GetKind())
+	if err != nil {
+		return fmt.Errorf("object: %w", err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(changed.Object, versioned, true); err != nil {
+		return fmt.Errorf("object as policies have changed it: %w", err)
+	}
+	o.GetObjectDefaulter().Default(versioned)
+	if err := o.GetObjectConvertor().Convert(versioned, a.GetObject(), nil); err != nil {
+		return fmt.Errorf("object as policies have changed it: %w", err)
+	}
+	return nil
+}

@@ -19,10 +19,14 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
-var _ admission.ValidationInterface = (*Plugin)(nil)
+var (
+	_ admission.MutationInterface   = (*Plugin)(nil)
+	_ admission.ValidationInterface = (*Plugin)(nil)
+)
 
 // Plugin judges requests with the policies of one dialect. It is safe for
 // concurrent use.
@@ -74,10 +78,48 @@ func (p *Plugin) Validate(ctx context.Context, a admission.Attributes, o admissi
 		return admission.NewForbidden(a, err)
 	}
 	publish(ctx, a, v)
-	if status := v.ForbiddenStatus(a.GetResource().GroupResource(), req.DisplayName()); status != nil {
-		return &apierrors.StatusError{ErrStatus: *status}
+	return denial(a, req, v)
+}
+
+// Admit implements admission.MutationInterface. For a request of our doors it lets the
+// policies of the dialect change the request and records what they find, as Validate
+// does. In another API server it changes the object of a, or denies.
+func (p *Plugin) Admit(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error {
+	if own, ok := a.(*attributes); ok {
+		if recorder := verdict.RecorderFrom(ctx); recorder != nil {
+			return own.question.Mutate(ctx, p.kinds, recorder)
+		}
+	}
+	req, err := fromAttributes(a, o)
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	question, err := p.chain.Try(chain.Trial{Request: req, View: p.view()})
+	if err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	recorder := &verdict.Recorder{}
+	if err := question.Mutate(ctx, p.kinds, recorder); err != nil {
+		return admission.NewForbidden(a, err)
+	}
+	v := recorder.Fold()
+	publish(ctx, a, v)
+	if err := denial(a, req, v); err != nil {
+		return err
+	}
+	if err := replaceObject(a, o, question.Object()); err != nil {
+		return admission.NewForbidden(a, err)
 	}
 	return nil
+}
+
+// denial returns the error that a verdict leads to, or nil.
+func denial(a admission.Attributes, req *request.Request, v verdict.Verdict) error {
+	status := v.ForbiddenStatus(a.GetResource().GroupResource(), req.DisplayName())
+	if status == nil {
+		return nil
+	}
+	return &apierrors.StatusError{ErrStatus: *status}
 }
 
 // publish tells the client and the audit log what the verdict says to them.

@@ -41,8 +41,8 @@ type plugins interface {
 	admission.ValidationInterface
 }
 
-// phase asks the plugins of one phase.
-type phase func(ctx context.Context, a admission.Attributes, o admission.ObjectInterfaces) error
+// phase asks the plugins of one phase, or of both.
+type phase func(ctx context.Context, question *chain.Question, req *request.Request) (verdict.Verdict, error)
 
 // NewRegistered registers the plugins of the dialects, in the given order, in a
 // chain of their own. observer may be nil.
@@ -64,13 +64,13 @@ func NewRegistered(dialects []policy.Dialect, judge *chain.Chain, observer Obser
 // Run judges req with the stored policies. An error means that the request must
 // not be admitted; it is one of those of chain.Chain.Run.
 func (r *Registered) Run(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	return r.observed(ctx, req, view, r.plugins.Validate)
+	return r.observed(ctx, req, view, r.validate)
 }
 
 // Mutate lets the stored policies that mutate have their say about req. It fails as
-// Run does. No dialect mutates yet, so it admits every request as it is.
+// Run does.
 func (r *Registered) Mutate(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	return r.observed(ctx, req, view, r.plugins.Admit)
+	return r.observed(ctx, req, view, r.mutate)
 }
 
 func (r *Registered) observed(ctx context.Context, req *request.Request, view cluster.View, ask phase) (verdict.Verdict, error) {
@@ -85,9 +85,16 @@ func (r *Registered) observed(ctx context.Context, req *request.Request, view cl
 	return answer, err
 }
 
-// Try judges a trial. Nobody but the caller hears of it. It fails as Run does.
+// Try judges a trial as enforcement would: first the policies that mutate change the
+// object, then the others judge what has become of it. Nobody but the caller hears of
+// it. It fails as Run does.
 func (r *Registered) Try(ctx context.Context, trial chain.Trial) (verdict.Verdict, error) {
-	return r.run(ctx, trial, r.plugins.Validate)
+	answer, err := r.run(ctx, trial, r.both)
+	if err != nil || trial.Explain == nil || answer.Object == nil {
+		return answer, err
+	}
+	answer.Diverging, err = r.diverging(ctx, trial, answer.Object)
+	return answer, err
 }
 
 func (r *Registered) run(ctx context.Context, trial chain.Trial, ask phase) (verdict.Verdict, error) {
@@ -95,12 +102,47 @@ func (r *Registered) run(ctx context.Context, trial chain.Trial, ask phase) (ver
 	if err != nil {
 		return verdict.Verdict{}, err
 	}
+	return ask(ctx, question, trial.Request)
+}
+
+// validate asks the plugins that judge.
+func (r *Registered) validate(ctx context.Context, question *chain.Question, req *request.Request) (verdict.Verdict, error) {
 	recorder := &verdict.Recorder{}
-	ctx = verdict.WithRecorder(ctx, recorder)
-	if err := ask(ctx, newAttributes(trial.Request, question), nil); err != nil {
+	if err := r.plugins.Validate(verdict.WithRecorder(ctx, recorder), newAttributes(req, question), nil); err != nil {
 		return verdict.Verdict{}, err
 	}
 	return recorder.Fold(), nil
+}
+
+// mutate asks the plugins that mutate, and those that come before one that has changed
+// the object once more.
+func (r *Registered) mutate(ctx context.Context, question *chain.Question, req *request.Request) (verdict.Verdict, error) {
+	recorder := &verdict.Recorder{}
+	ctx, attributes := verdict.WithRecorder(ctx, recorder), newAttributes(req, question)
+	if err := r.plugins.Admit(ctx, attributes, nil); err != nil {
+		return verdict.Verdict{}, err
+	}
+	if question.Reinvoke() {
+		if err := r.plugins.Admit(ctx, attributes, nil); err != nil {
+			return verdict.Verdict{}, err
+		}
+	}
+	answer := recorder.Fold()
+	answer.Object = question.Object()
+	return answer, nil
+}
+
+// both runs one phase after the other.
+func (r *Registered) both(ctx context.Context, question *chain.Question, req *request.Request) (verdict.Verdict, error) {
+	mutated, err := r.mutate(ctx, question, req)
+	if err != nil || !mutated.Allowed {
+		return mutated, err
+	}
+	judged, err := r.validate(ctx, question, req)
+	if err != nil {
+		return verdict.Verdict{}, err
+	}
+	return verdict.Join(mutated, judged), nil
 }
 
 // unconfigured gives no plugin a configuration: policies are API objects.

@@ -100,16 +100,3 @@ func TestPhases(t *testing.T) {
 		})
 	}
 }
-
-// TestNoDialectMutates: a review at the mutating door is admitted as it is.
-func TestNoDialectMutates(t *testing.T) {
-	set := &policy.Set{}
-	r, err := NewRegistered(nil, chain.New(func() *policy.Set { return set }, clock.RealClock{}), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer, err := r.Mutate(t.Context(), request.New(request.Fields{Operation: admission.Create}), nil)
-	if err != nil || !answer.Allowed || len(answer.Evaluations) != 0 {
-		t.Errorf("got %+v and error %v, want an admission and nothing else", answer, err)
-	}
-}

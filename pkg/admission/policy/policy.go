@@ -37,6 +37,11 @@ type Dialect interface {
 	Compile(ctx context.Context, obj runtime.Object) (*Unit, field.ErrorList)
 }
 
+// OriginRequest is the Origin of faults that concern only the requests that come to
+// them: the unit does all else. A write is refused for them, as for others; a preview
+// shows what they lead to.
+const OriginRequest = "request"
+
 // ID names a stored object. Kind is a kind of our group.
 type ID = verdict.PolicyID
 
@@ -54,10 +59,31 @@ type Policy struct {
 	Program  Program
 	// OnError is the failurePolicy.
 	OnError verdict.FailurePolicy
+	// Mutates says that the program changes objects: it is asked before the programs
+	// that judge, which see what has become of the object.
+	Mutates bool
+	// Reads are what the program reads of the cluster by itself, params apart. Whoever
+	// writes the policy must have the right to each of them.
+	Reads []Read
 	// NeedsBinding says that the policy judges only through bindings.
 	NeedsBinding bool
 	// ParamKind is nil for a policy that takes no params.
 	ParamKind *schema.GroupVersionKind
+}
+
+// Read is something that a program may read of the cluster. An empty Name, Namespace,
+// Group, Version or Resource stands for any: a policy whose variables say what is read can
+// read all of it.
+type Read struct {
+	// Field is where the policy says so.
+	Field *field.Path
+	// Verb is get or list, or create for a review that the API server answers and
+	// forgets.
+	Verb        string
+	Resource    schema.GroupVersionResource
+	Subresource string
+	Namespace   string
+	Name        string
 }
 
 // Binding is the compiled form of a binding. It is immutable.

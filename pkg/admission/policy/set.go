@@ -31,7 +31,7 @@ type Bound struct {
 func (b *Bound) Origins() []verdict.Origin {
 	b.once.Do(func() {
 		b.origins = make([]verdict.Origin, 1+len(b.Bindings))
-		b.origins[0] = verdict.Origin{Policy: b.Policy.ID, OnError: b.Policy.Policy.OnError}
+		b.origins[0] = verdict.Origin{Policy: b.Policy.ID, OnError: b.Policy.Policy.OnError, Mutates: b.Policy.Policy.Mutates}
 		for i, binding := range b.Bindings {
 			b.origins[i+1] = b.origins[0]
 			b.origins[i+1].Binding, b.origins[i+1].Actions = binding.ID.Name, binding.Binding.Actions

@@ -6,6 +6,8 @@
 package request
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,6 +38,9 @@ type Fields struct {
 	Operation admission.Operation
 	User      user.Info
 	DryRun    bool
+	// Time is the clock of policies that ask for one. The chain takes its own where it
+	// is zero.
+	Time time.Time
 
 	Object    *unstructured.Unstructured // nil on DELETE
 	OldObject *unstructured.Unstructured // nil on CREATE
@@ -68,5 +73,12 @@ func New(fields Fields) *Request {
 func (r *Request) WithObject(obj *unstructured.Unstructured) *Request {
 	fields := r.Fields
 	fields.Object = obj
+	return New(fields)
+}
+
+// At returns a copy of r with the given time. Derived views are not carried over.
+func (r *Request) At(now time.Time) *Request {
+	fields := r.Fields
+	fields.Time = now
 	return New(fields)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Kind says what sort of fact a Finding is. The zero value is Undecided, which
@@ -43,6 +44,9 @@ const (
 	// request is denied, whatever failurePolicy and actions are: see Validate in
 	// k8s.io/apiserver/pkg/admission/plugin/policy/validating.
 	Refused
+	// Mutated says that a rule changes the object of the request into Object. It
+	// decides nothing.
+	Mutated
 )
 
 // Finding is what one rule of a policy says about one request. It is a
@@ -59,6 +63,9 @@ type Finding struct {
 	Reason metav1.StatusReason
 	// Key and Value are set for an Annotation; Key has no prefix.
 	Key, Value string
+	// Object is that of the request after a rule that has Mutated it. It shares what
+	// the rule left alone with the object before, and must not be modified.
+	Object *unstructured.Unstructured
 	// Trace is set only where an explanation was asked for.
 	Trace *Trace
 }
@@ -112,7 +119,16 @@ const (
 // PolicyID names a policy or a binding of our group.
 type PolicyID struct{ Kind, Namespace, Name string }
 
-// ParamRef names the param that a policy was judged with.
+// display is the name of a policy as messages show it.
+func (id PolicyID) display() string {
+	if id.Namespace == "" {
+		return id.Name
+	}
+	return id.Namespace + "/" + id.Name
+}
+
+// ParamRef names the param that a policy was judged with, or another object that it has
+// read. Without a name it stands for all objects of the namespace, or of all namespaces.
 type ParamRef struct{ APIVersion, Kind, Namespace, Name string }
 
 // Origin says through what a policy came to its findings. Requests share it, and
@@ -123,6 +139,8 @@ type Origin struct {
 	Param   *ParamRef
 	OnError FailurePolicy
 	Actions []Action
+	// Mutates says that the policy changes objects, and does not judge.
+	Mutates bool
 }
 
 // Step is one Finding with its place in the run.

@@ -5,10 +5,12 @@ package verdict
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // Verdict is the answer to one request. The zero value denies.
@@ -27,9 +29,23 @@ type Verdict struct {
 	AuditAnnotations map[string]string
 	// Evaluations say what became of each step, in the order of judgement.
 	Evaluations []Evaluation
+	// Object is that of the request after all mutation. It is nil when nothing has
+	// changed it, and where the verdict is a denial nobody gets it.
+	Object *unstructured.Unstructured
+	// Diverging are the policies that would change Object again if it came as a request.
+	// They are looked for where an explanation was asked for.
+	Diverging []Divergence
 	// Unlisted is the number of policies that do not match and are too many to
 	// be among Evaluations.
 	Unlisted int
+}
+
+// Divergence is what a rule would do to an object that it, or a later one, has made.
+type Divergence struct {
+	Policy PolicyID
+	Rule   string
+	// Before and After are the object before the rule comes to it again, and after.
+	Before, After *unstructured.Unstructured
 }
 
 // Denial is one reason to reject a request.
@@ -58,6 +74,8 @@ const (
 	Skipped
 	// Unmatched says that the policy or its binding is not about the request.
 	Unmatched
+	// Changed says that the rule has changed the object of the request.
+	Changed
 )
 
 // Evaluation is a step and what it led to. It shares what it points to with others,
@@ -70,6 +88,25 @@ type Evaluation struct {
 	// before, through another binding.
 	Took    time.Duration
 	Outcome Outcome
+}
+
+// Join returns the verdict on a request that is first changed and then judged: that of
+// mutating when it denies, since nobody judges what is not admitted then, and else that
+// of judging with the evaluations, the warnings and the audit annotations of both.
+func Join(mutating, judging Verdict) Verdict {
+	if !mutating.Allowed {
+		return mutating
+	}
+	joined := judging
+	joined.Object, joined.Diverging = mutating.Object, mutating.Diverging
+	joined.Evaluations = append(slices.Clip(mutating.Evaluations), judging.Evaluations...)
+	joined.Warnings = append(slices.Clip(mutating.Warnings), judging.Warnings...)
+	joined.Unlisted += mutating.Unlisted
+	if len(mutating.AuditAnnotations) > 0 {
+		joined.AuditAnnotations = maps.Clone(mutating.AuditAnnotations)
+		maps.Copy(joined.AuditAnnotations, judging.AuditAnnotations)
+	}
+	return joined
 }
 
 // Allow is the verdict on a request that no policy has anything to say about.
@@ -88,6 +125,7 @@ func Allow() Verdict { return Verdict{Allowed: true} }
 //	Misconfigured  deny                      nothing
 //	Refused        deny                      deny
 //	Annotation     audit annotation          audit annotation
+//	Mutated        nothing                   nothing
 //	anything else  as Error                  as Error
 //
 // A step without actions denies. Audit annotations do not tell what a trace
@@ -145,6 +183,8 @@ func (f *folder) outcome(step *Evaluation) Outcome {
 		return Skipped
 	case NotMatched:
 		return Unmatched
+	case Mutated:
+		return Changed
 	case Fail:
 		return f.act(step)
 	case Misconfigured:
@@ -173,7 +213,7 @@ func (f *folder) act(step *Evaluation) Outcome {
 		switch action {
 		case Warn:
 			f.warn(fmt.Sprintf("Validation failed for %s '%s' with binding '%s': %s",
-				step.Policy.Kind, step.Policy.Name, step.Binding, step.Finding.Message))
+				step.Policy.Kind, step.Policy.display(), step.Binding, step.Finding.Message))
 			if outcome == Audited {
 				outcome = Warned
 			}
@@ -214,7 +254,7 @@ func (f *folder) deny(step *Evaluation) Outcome {
 		through = fmt.Sprintf(" with binding '%s'", step.Binding)
 	}
 	f.denials = append(f.denials, Denial{
-		Message: fmt.Sprintf("%s '%s'%s denied request: %s", step.Policy.Kind, step.Policy.Name, through, step.Finding.Message),
+		Message: fmt.Sprintf("%s '%s'%s denied request: %s", step.Policy.Kind, step.Policy.display(), through, step.Finding.Message),
 		Reason:  step.Finding.Reason,
 	})
 	return Denied

@@ -91,6 +91,8 @@ type PreviewRequest struct {
 	DryRun *bool
 	// Options are the options of the operation, for example CreateOptions.
 	Options *runtime.RawExtension
+	// Time is the clock of policies that ask for one; the present when absent.
+	Time *metav1.MicroTime
 }
 
 // PreviewObjects selects existing objects of one resource, up to the limit: the first
@@ -123,6 +125,11 @@ type AdmissionPreviewStatus struct {
 	Result *metav1.Status
 	// Object is the object after all mutation.
 	Object *runtime.RawExtension
+	// Patch leads from the object of the request to the one after all mutation.
+	Patch []PatchOperation
+	// Diverging are the rules that would change the object again if it were sent once
+	// more: each further change of the object runs through them again.
+	Diverging []Divergence
 	// Warnings are those that the client would see.
 	Warnings []string
 	// AuditAnnotations are those that the audit event of the request would carry.
@@ -195,6 +202,8 @@ const (
 	OutcomeWarned EvaluationOutcome = "Warned"
 	// OutcomeAudited says that the rule failed and the audit event says so.
 	OutcomeAudited EvaluationOutcome = "Audited"
+	// OutcomeMutated says that the rule has changed the object.
+	OutcomeMutated EvaluationOutcome = "Mutated"
 	// OutcomeSkipped says that a condition of the policy kept it from judging.
 	OutcomeSkipped EvaluationOutcome = "Skipped"
 	// OutcomeError says that the policy could not be judged; its failurePolicy
@@ -228,10 +237,32 @@ type Evaluation struct {
 	Values map[string]apiextensionsv1.JSON
 	// WhyNot is the first reason for which the policy has no part in the request.
 	WhyNot string
+	// Patch is what the rule has changed in the object as it found it.
+	Patch []PatchOperation
 	// Cost is what the rule cost, in units of the CEL cost model.
 	Cost int64
 	// DurationMicroseconds is the time that the rule needed.
 	DurationMicroseconds int64
+}
+
+// PatchOperation is one operation of a JSON patch (RFC 6902).
+type PatchOperation struct {
+	// Op is add, remove or replace.
+	Op string
+	// Path is a JSON pointer.
+	Path string
+	// Value is that of add and replace.
+	Value *apiextensionsv1.JSON
+}
+
+// Divergence is what a rule would change in an object that has been through all rules.
+type Divergence struct {
+	// Policy is the policy of the rule.
+	Policy PolicyReference
+	// Rule is the name of the rule.
+	Rule string
+	// Patch is what it would change.
+	Patch []PatchOperation
 }
 
 // PolicyReference names a policy.

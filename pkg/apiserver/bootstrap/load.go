@@ -126,6 +126,7 @@ func (b *batch) add(ctx context.Context, at place, content *unstructured.Unstruc
 		return
 	}
 	errs = append(errs, checkParams(unit)...)
+	errs = append(errs, checkReads(unit)...)
 	if first, twice := b.first[unit.ID]; twice && unit.ID.Name != "" {
 		errs = append(errs, &field.Error{
 			Type: field.ErrorTypeDuplicate, Field: "metadata.name", BadValue: unit.ID.Name,
@@ -184,6 +185,19 @@ func checkParams(unit *policy.Unit) field.ErrorList {
 	default:
 		return nil
 	}
+}
+
+// checkReads refuses rules that read the cluster, for the same reason.
+func checkReads(unit *policy.Unit) field.ErrorList {
+	if unit.Policy == nil {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, read := range unit.Policy.Reads {
+		errs = append(errs, field.Forbidden(read.Field,
+			"is not supported for bootstrap policies, whose verdicts must not depend on objects of the API: write the values into the policy"))
+	}
+	return errs
 }
 
 // report adds the faults of an object.

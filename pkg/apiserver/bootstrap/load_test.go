@@ -53,6 +53,22 @@ func bindingOf(version, name, target string, more ...string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
+// rulesOf is the manifest of a ClusterPolicy with one rule; more is further lines of the
+// rule.
+func rulesOf(version, name string, more ...string) string {
+	lines := append([]string{
+		"apiVersion: " + version,
+		"kind: ClusterPolicy",
+		"metadata: {name: " + name + "}",
+		"spec:",
+		"  rules:",
+		"  - name: r",
+		"    match: {any: [{resources: {kinds: [ConfigMap]}}]}",
+		"    mutate: {patchesJson6902: '[{\"op\": \"add\", \"path\": \"/data/a\", \"value\": \"b\"}]'}",
+	}, more...)
+	return strings.Join(lines, "\n") + "\n"
+}
+
 func documents(manifests ...string) string { return strings.Join(manifests, "---\n") }
 
 // parts are what a directory is read with.
@@ -163,6 +179,22 @@ DIR/a.yaml: document 3, line 15: spec.policyName: Invalid value: "a.static.k8s.i
 DIR/a.yaml: document 2, line 9: spec.paramRef: Forbidden: is not supported for bootstrap policies, whose verdicts must not depend on objects of the API: write the values into the expressions`,
 		},
 		{
+			name: "rules",
+			files: map[string]string{"a.yaml": documents(
+				rulesOf(served, "a.static.k8s.io"), rulesOf("kyverno.io/v1", "b.static.k8s.io"), rulesOf("kyverno.io/v2beta1", "c.static.k8s.io"))},
+			want: "a b c",
+		},
+		{
+			name: "rules that cannot be",
+			files: map[string]string{"a.yaml": documents(
+				rulesOf(served, "a.static.k8s.io", "    context: [{name: c, configMap: {name: settings, namespace: default}}]"),
+				rulesOf(served, "b.static.k8s.io", "    validate: {message: m}"),
+				"apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\n")},
+			errs: `DIR/a.yaml: document 1, line 1: spec.rules[0].context[0].configMap: Forbidden: is not supported for bootstrap policies, whose verdicts must not depend on objects of the API: write the values into the policy
+DIR/a.yaml: document 2, line 11: spec.rules[0].validate: Forbidden: only mutate rules are run here: write a ValidatingAdmissionPolicy
+DIR/a.yaml: document 3, line 21: kind: Forbidden: there are no PolicyExceptions here: narrow match of the rule, or add an exclude to it`,
+		},
+		{
 			name: "twice, in one kind",
 			files: map[string]string{
 				"a.yaml": documents(policyOf(served, "a.static.k8s.io"), bindingOf(served, "a.static.k8s.io", "a.static.k8s.io")),
@@ -181,7 +213,7 @@ DIR/a.yaml: document 2, line 9: spec.paramRef: Forbidden: is not supported for b
 			},
 			errs: `DIR/a.yaml: document 1, line 1: spec.failurePolicy: Unsupported value: "Perhaps": supported values: "Fail", "Ignore"
 DIR/a.yaml: document 1, line 1: spec.variables[0].expression: Invalid value: "nonsense": compilation failed: ERROR: <input>:1:1: undeclared reference to 'nonsense' (in container '')  | nonsense  | ^
-DIR/a.yaml: document 2, line 10: kind: Unsupported value: "ConfigMap": supported values: "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
+DIR/a.yaml: document 2, line 10: kind: Unsupported value: "ConfigMap": supported values: "ClusterPolicy", "Policy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"
 DIR/b.yaml: document 1, line 1: apiVersion: Unsupported value: "example.com/v1": supported values: "policy.portcullis.dev/v1alpha1", "admissionregistration.k8s.io/v1"
 DIR/c.yaml: document 1, line 1: Invalid value: "c.static.k8s.io": strict decoding error: unknown field "spec.validation"
 DIR/d.yaml: document 1, line 2: key "a" is set twice; keep one of them`,

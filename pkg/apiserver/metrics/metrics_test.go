@@ -148,6 +148,7 @@ func TestJudgedCountsEvaluations(t *testing.T) {
 		{name: "bindings", steps: []step{{binding: "a", kind: verdict.Pass}, {binding: "b", kind: verdict.Fail}}, want: "allowed=1 denied=1 evaluation_duration_seconds=2"},
 		{name: "params", steps: []step{{param: first, kind: verdict.Pass}, {param: first, kind: verdict.Pass}, {param: second, kind: verdict.Pass}}, want: "allowed=2 evaluation_duration_seconds=2"},
 		{name: "skipped", steps: []step{{kind: verdict.Skip}}, want: "skipped=1 evaluation_duration_seconds=1"},
+		{name: "mutated, after a rule that is skipped", steps: []step{{kind: verdict.Skip}, {kind: verdict.Mutated}}, want: "mutated=1 evaluation_duration_seconds=1"},
 		{name: "a match condition is false", steps: []step{{kind: verdict.NotMatched}}, want: "notmatched=1 evaluation_duration_seconds=1"},
 		{name: "annotations alone", steps: []step{{kind: verdict.Annotation}}, want: ""},
 		{name: "warned is graver than audited", steps: []step{{kind: verdict.Fail, action: verdict.Audit}, {kind: verdict.Fail, action: verdict.Warn}, {kind: verdict.Pass}}, want: "warned=1 evaluation_duration_seconds=1"},

@@ -111,6 +111,7 @@ const (
 	unmatched gravity = iota
 	skipped
 	allowed
+	changed
 	audited
 	warned
 	failed
@@ -128,6 +129,8 @@ func gravityOf(outcome verdict.Outcome) gravity {
 		return skipped
 	case verdict.Passed:
 		return allowed
+	case verdict.Changed:
+		return changed
 	case verdict.Audited:
 		return audited
 	case verdict.Warned:
@@ -142,7 +145,7 @@ func gravityOf(outcome verdict.Outcome) gravity {
 // outcomeLabels are the values of the label outcome by gravity: the outcomes of
 // the evaluations of a preview in lower case.
 func outcomeLabels() [gravities]string {
-	return [gravities]string{unmatched: "notmatched", skipped: "skipped", allowed: "allowed", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
+	return [gravities]string{unmatched: "notmatched", skipped: "skipped", allowed: "allowed", changed: "mutated", audited: "audited", warned: "warned", failed: "error", denied: "denied"}
 }
 
 // Judge judges reviews.

@@ -6,7 +6,6 @@ package policystatus
 import (
 	"fmt"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -33,30 +32,26 @@ const (
 
 // conditions are what a report says to the writer of a policy, if it is in force on
 // all servers. They are the same on every server that has the same report.
-func conditions(report catalog.Report, failurePolicy *admissionregistrationv1.FailurePolicyType) []metav1.Condition {
+func (w *words) conditions(report catalog.Report, failurePolicy string) []metav1.Condition {
 	compiled := metav1.Condition{
-		Type: Compiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: "every expression compiles",
+		Type: Compiled, Status: metav1.ConditionTrue, Reason: reasonCompiled, Message: w.compiled,
 		ObservedGeneration: report.Generation,
 	}
 	ready := metav1.Condition{
-		Type: Ready, Status: metav1.ConditionTrue, Reason: reasonInForce, Message: "it judges the requests that it matches",
+		Type: Ready, Status: metav1.ConditionTrue, Reason: reasonInForce, Message: w.inForce,
 		ObservedGeneration: report.Generation,
-	}
-	decides := admissionregistrationv1.Fail
-	if failurePolicy != nil {
-		decides = *failurePolicy
 	}
 	switch {
 	case report.Damage != nil:
 		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCannotDecode, message.Bounded(report.Damage.Error())
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
-		ready.Message = fmt.Sprintf("it cannot be read: each request that it may match is handled by its failurePolicy %s", decides)
+		ready.Message = fmt.Sprintf("it cannot be read: each request that it may match is handled by its failurePolicy %s", failurePolicy)
 	case len(report.Faults) > 0:
 		compiled.Status, compiled.Reason, compiled.Message = metav1.ConditionFalse, reasonCompileFailed, listed(report.Faults)
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonNotCompiled
-		ready.Message = fmt.Sprintf("it does not compile: each request that it matches and that needs an expression at fault is handled by its failurePolicy %s", decides)
-	case report.Bindings == 0:
-		ready.Message = "no binding names it: it judges nothing, as long as every binding can be read"
+		ready.Message = fmt.Sprintf("it does not compile: %s is handled by its failurePolicy %s", w.faulty, failurePolicy)
+	case report.Bindings == 0 && w.unbound != "":
+		ready.Message = w.unbound
 	}
 	if report.Displaced {
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonDisplaced

@@ -47,7 +47,7 @@ func (r *reports) Watch(notify func(policy.ID)) (stop func()) {
 	defer r.mu.Unlock()
 	r.notify = append(r.notify, notify)
 	for name := range r.byName {
-		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+		notify(policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name})
 	}
 	last := len(r.notify) - 1
 	return func() {
@@ -65,7 +65,7 @@ func (r *reports) set(name string, report catalog.Report) {
 	}
 	r.byName[name] = report
 	for _, notify := range r.notify {
-		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+		notify(policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name})
 		notify(policy.ID{Kind: "ValidatingAdmissionPolicyBinding", Name: name}) // not ours
 	}
 }
@@ -119,6 +119,17 @@ func (s *store) count() (tried, writes int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.tried, s.writes
+}
+
+func kindsOf(api *store) []Kind { return []Kind{ValidatingAdmissionPolicies(api)} }
+
+func idOf(name string) policy.ID {
+	return policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name}
+}
+
+func said(report catalog.Report, failurePolicy string) []metav1.Condition {
+	words := celWords()
+	return words.conditions(report, failurePolicy)
 }
 
 func stored(name string, generation int64) *v1alpha1.ValidatingAdmissionPolicy {
@@ -177,7 +188,7 @@ func TestConditions(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got := conditions(test.report, test.failurePolicy)
+			got := said(test.report, stringOf(test.failurePolicy))
 			for i, want := range []string{test.compiled, test.ready} {
 				if text := fmt.Sprintf("%s %s %s", got[i].Status, got[i].Reason, got[i].Message); text != want {
 					t.Errorf("condition %s is\n%s\nwant\n%s", got[i].Type, text, want)
@@ -197,7 +208,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		"many faults": reported("p", 1, 1, fault("a"), fault(huge), fault(huge)),
 		"damage":      {Damage: errors.New(huge)},
 	} {
-		got := conditions(report, nil)[0].Message
+		got := said(report, "Fail")[0].Message
 		if len(got) > message.MaxBytes || strings.ToValidUTF8(got, "") != got || got == "" {
 			t.Errorf("%s: a message of %d bytes", name, len(got))
 		}
@@ -207,7 +218,7 @@ func TestMessagesAreBounded(t *testing.T) {
 func TestSync(t *testing.T) {
 	then := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	with := func(p *v1alpha1.ValidatingAdmissionPolicy, report catalog.Report) *v1alpha1.ValidatingAdmissionPolicy {
-		p.Status.Conditions = conditions(report, nil)
+		p.Status.Conditions = said(report, "Fail")
 		for i := range p.Status.Conditions {
 			p.Status.Conditions[i].LastTransitionTime = then
 		}
@@ -243,7 +254,7 @@ func TestSync(t *testing.T) {
 			if test.report != nil {
 				told.set("p", *test.report)
 			}
-			if err := New(api, told, nil).sync(t.Context(), "p"); err != nil {
+			if err := New(kindsOf(api), told, nil).sync(t.Context(), idOf("p")); err != nil {
 				t.Fatal(err)
 			}
 			if _, writes := api.count(); writes > 1 || (writes == 1) != test.writes {
@@ -303,7 +314,7 @@ func TestRefusedConditionsAreNotTriedAgain(t *testing.T) {
 	api.fail = func(int) error { return apierrors.NewInvalid(schema.GroupKind{}, "p", nil) }
 	api.put(stored("p", 1))
 	told.set("p", reported("p", 1, 1))
-	if err := New(api, told, nil).sync(t.Context(), "p"); err != nil {
+	if err := New(kindsOf(api), told, nil).sync(t.Context(), idOf("p")); err != nil {
 		t.Errorf("tries on: %v", err)
 	}
 }
@@ -329,7 +340,7 @@ func run(t *testing.T, api *store, told *reports) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		New(api, told, nil).Run(ctx)
+		New(kindsOf(api), told, nil).Run(ctx)
 	}()
 	t.Cleanup(func() {
 		cancel()

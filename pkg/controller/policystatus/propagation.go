@@ -15,7 +15,6 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
-	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
 
 // Gate knows what is in force on all servers.
@@ -43,7 +42,7 @@ type propagation struct {
 	clock clock.WithTicker
 
 	mu      sync.Mutex
-	waiting map[string]waiting
+	waiting map[policy.ID]waiting
 }
 
 // waiting is what is known of a policy that waits.
@@ -55,11 +54,11 @@ type waiting struct {
 
 // passed says whether a policy is in force everywhere as it is reported, or for what
 // it waits.
-func (p *propagation) passed(report *catalog.Report) (passed bool, text string) {
+func (p *propagation) passed(id policy.ID, report *catalog.Report) (passed bool, text string) {
 	if p.gate == nil || !whole(report) {
 		return true, ""
 	}
-	writes := []catalog.Write{{Kind: reconcile.Kind, ResourceVersion: report.Since}}
+	writes := []catalog.Write{{Kind: id.Kind, ResourceVersion: report.Since}}
 	if report.BoundSince.ResourceVersion != "" {
 		writes = append(writes, report.BoundSince)
 	}
@@ -74,32 +73,32 @@ func (p *propagation) due(entry waiting, text string) bool {
 func (p *propagation) patient(entry waiting) bool { return p.clock.Since(entry.since) >= patience }
 
 // wait returns what is known of a policy, which waits from now on.
-func (p *propagation) wait(name string) waiting {
+func (p *propagation) wait(id policy.ID) waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	entry, ok := p.waiting[name]
+	entry, ok := p.waiting[id]
 	if !ok {
 		entry = waiting{since: p.clock.Now()}
-		p.waiting[name] = entry
+		p.waiting[id] = entry
 	}
 	return entry
 }
 
 // note notes that the condition of a policy has been looked at, and what it says.
-func (p *propagation) note(name, told string) {
+func (p *propagation) note(id policy.ID, told string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if entry, ok := p.waiting[name]; ok {
+	if entry, ok := p.waiting[id]; ok {
 		entry.looked, entry.told = true, told
-		p.waiting[name] = entry
+		p.waiting[id] = entry
 	}
 }
 
 // forget is called when a policy does not wait.
-func (p *propagation) forget(name string) {
+func (p *propagation) forget(id policy.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.waiting, name)
+	delete(p.waiting, id)
 }
 
 func (p *propagation) forgetAll() {
@@ -108,7 +107,7 @@ func (p *propagation) forgetAll() {
 	clear(p.waiting)
 }
 
-func (p *propagation) all() map[string]waiting {
+func (p *propagation) all() map[policy.ID]waiting {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.waiting)
@@ -116,7 +115,7 @@ func (p *propagation) all() map[string]waiting {
 
 // followGate adds the policies about which there is something to do, when what they
 // wait for may have happened, and when their patience ends.
-func (c *Controller) followGate(ctx context.Context, add func(name string)) {
+func (c *Controller) followGate(ctx context.Context, add func(policy.ID)) {
 	news := make(chan struct{}, 1)
 	defer c.propagation.gate.Watch(func() {
 		select {
@@ -135,10 +134,10 @@ func (c *Controller) followGate(ctx context.Context, add func(name string)) {
 		case <-ticker.C():
 		}
 		entries := c.propagation.all()
-		for name, entry := range entries {
-			report, ok := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
-			if passed, text := c.propagation.passed(&report); !ok || passed || c.propagation.due(entry, text) {
-				add(name)
+		for id, entry := range entries {
+			report, ok := c.reports.Report(id)
+			if passed, text := c.propagation.passed(id, &report); !ok || passed || c.propagation.due(entry, text) {
+				add(id)
 			}
 		}
 		if len(entries) == 0 {

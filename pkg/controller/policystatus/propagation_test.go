@@ -147,7 +147,7 @@ func TestGate(t *testing.T) {
 	}
 	api, told, gate := &store{}, &reports{}, &gate{}
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	c := New(api, told, gate)
+	c := New(kindsOf(api), told, gate)
 	c.propagation.clock = clock
 	api.put(stored("p", 1))
 	for _, step := range steps {
@@ -162,7 +162,7 @@ func TestGate(t *testing.T) {
 		told.set("p", step.report)
 		_, before := api.count()
 		for range 2 { // the second time, there is nothing to do
-			if err := c.sync(t.Context(), "p"); err != nil {
+			if err := c.sync(t.Context(), idOf("p")); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,8 +186,8 @@ func TestGate(t *testing.T) {
 	told.mu.Lock()
 	delete(told.byName, "p")
 	told.mu.Unlock()
-	c.propagation.wait("p")
-	if err := c.sync(t.Context(), "p"); err != nil || len(c.propagation.all()) != 0 {
+	c.propagation.wait(idOf("p"))
+	if err := c.sync(t.Context(), idOf("p")); err != nil || len(c.propagation.all()) != 0 {
 		t.Errorf("%v, waiting are %v after the deletion", err, c.propagation.all())
 	}
 }
@@ -197,7 +197,7 @@ func TestGate(t *testing.T) {
 func TestRunFollowsTheGate(t *testing.T) {
 	api, told, gate := &store{}, &reports{}, &gate{text: "in force on 1 of 2 replicas; waiting for b"}
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	c := New(api, told, gate)
+	c := New(kindsOf(api), told, gate)
 	c.propagation.clock = clock
 	names := []string{"p", "q", "r"}
 	for _, name := range names {

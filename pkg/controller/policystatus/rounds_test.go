@@ -9,6 +9,8 @@ import (
 	"time"
 
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 )
 
 // TestGateIsAskedNowAndThen: however often the gate tells of something new, the
@@ -18,16 +20,16 @@ func TestGateIsAskedNowAndThen(t *testing.T) {
 	told := &reports{}
 	told.set("p", reported("p", 1, 1))
 	clock := clocktesting.NewFakeClock(time.Unix(1000, 0))
-	c := New(&store{}, told, gate)
+	c := New(kindsOf(&store{}), told, gate)
 	c.propagation.clock = clock
-	c.propagation.wait("p")
-	c.propagation.note("p", gate.text)
-	added := make(chan string, 1)
+	c.propagation.wait(idOf("p"))
+	c.propagation.note(idOf("p"), gate.text)
+	added := make(chan policy.ID, 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		c.followGate(ctx, func(name string) { added <- name })
+		c.followGate(ctx, func(id policy.ID) { added <- id })
 	}()
 	eventually(t, "the gate is not watched", func() bool { return gate.watched() == 1 && clock.HasWaiters() })
 	gate.tell()
@@ -44,8 +46,8 @@ func TestGateIsAskedNowAndThen(t *testing.T) {
 		t.Errorf("asked %d times in a rest", asked)
 	}
 	clock.Step(roundPause)
-	if name := <-added; name != "p" {
-		t.Errorf("%s is added", name)
+	if id := <-added; id != idOf("p") {
+		t.Errorf("%s is added", id.Name)
 	}
 	eventually(t, "no rest", func() bool { return clock.Waiters() == 2 })
 	if asked := gate.count(); asked != 2 {

@@ -177,7 +177,7 @@ func (f *fleet) start() *server {
 	s.elector.ablePeriod, s.elector.standDownAfter = 5*time.Millisecond, 50*time.Millisecond
 	s.force.set(map[string]string{kind: "1000000"})
 	ctx, cancel := context.WithCancel(f.t.Context())
-	controller := policystatus.New(f.policies, f.policies, s.Member)
+	controller := policystatus.New([]policystatus.Kind{policystatus.ValidatingAdmissionPolicies(f.policies)}, f.policies, s.Member)
 	s.Start(ctx, func(ctx context.Context) {
 		if f.leading.Add(1) > 1 {
 			f.t.Error("two servers lead")

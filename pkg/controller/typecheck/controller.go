@@ -48,7 +48,8 @@ type Controller struct {
 func New(reports reconcile.Reports, check Check) *Controller {
 	c := &Controller{reports: reports, check: check, changes: make(chan struct{}, 1), written: newMemory()}
 	c.loop = reconcile.Loop{
-		Name: "policy-typecheck", Workers: workers, Sync: c.sync, Due: c.due, Feed: c.followTypes,
+		Name: "policy-typecheck", Workers: workers, Feed: c.followTypes,
+		Sync:      func(ctx context.Context, id policy.ID) error { return c.sync(ctx, id.Name) },
 		Failing:   "The types of policies cannot be checked or their status not be written; trying on",
 		Recovered: "The types of policies can be checked again",
 	}
@@ -69,21 +70,21 @@ func (c *Controller) TypesChanged() {
 func (c *Controller) Run(ctx context.Context, policies reconcile.Policies) {
 	c.policies = policies
 	c.written.keep(func(name string) bool {
-		_, reported := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
+		_, reported := c.reports.Report(idOf(name))
 		return reported
 	})
-	c.loop.Run(ctx, c.reports, policies)
+	c.loop.Run(ctx, c.reports, reconcile.KindOf(reconcile.ValidatingAdmissionPolicy, policies.List, c.due))
 }
 
 // followTypes adds all policies whose types were checked before a change.
-func (c *Controller) followTypes(ctx context.Context, add func(name string)) {
+func (c *Controller) followTypes(ctx context.Context, add func(policy.ID)) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-c.changes:
 			for _, name := range c.written.forgetAll() {
-				add(name)
+				add(idOf(name))
 			}
 		}
 	}
@@ -97,4 +98,8 @@ func (c *Controller) due(stored *v1alpha1.ValidatingAdmissionPolicy) bool {
 	}
 	c.written.forget(stored.Name)
 	return true
+}
+
+func idOf(name string) policy.ID {
+	return policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name}
 }

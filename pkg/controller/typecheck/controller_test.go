@@ -195,7 +195,7 @@ func TestTypesChangeDuringACheck(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	w, c := newWorld(), newChecks()
-	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: reconcile.Kind}, "p", nil)
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: reconcile.ValidatingAdmissionPolicy}, "p", nil)
 	w.fail = func(_ int, written *v1alpha1.ValidatingAdmissionPolicy) error {
 		if written.Status.TypeChecking != nil || written.Name == "q" {
 			return invalid

@@ -56,7 +56,7 @@ func (w *world) Watch(notify func(policy.ID)) (stop func()) {
 	defer w.mu.Unlock()
 	w.notify = append(w.notify, notify)
 	for name := range w.byName {
-		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+		notify(policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name})
 	}
 	last := len(w.notify) - 1
 	return func() {
@@ -86,7 +86,7 @@ func (w *world) tell(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, notify := range w.notify {
-		notify(policy.ID{Kind: reconcile.Kind, Name: name})
+		notify(policy.ID{Kind: reconcile.ValidatingAdmissionPolicy, Name: name})
 		notify(policy.ID{Kind: "ValidatingAdmissionPolicyBinding", Name: name}) // not ours
 	}
 }

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	"github.com/portcullis-dev/portcullis/pkg/controller/internal/reconcile"
 )
@@ -21,7 +20,7 @@ const attempts = 5
 // sync checks one policy, unless that was done, and writes what was found if it is
 // not what the status says.
 func (c *Controller) sync(ctx context.Context, name string) error {
-	report, ok := c.reports.Report(policy.ID{Kind: reconcile.Kind, Name: name})
+	report, ok := c.reports.Report(idOf(name))
 	if !ok || report.Damage != nil {
 		c.written.forget(name) // it is deleted, or there is no object to check
 		return nil

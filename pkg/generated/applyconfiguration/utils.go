@@ -6,8 +6,10 @@
 package applyconfiguration
 
 import (
+	v1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 	v1alpha1 "github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 	internal "github.com/portcullis-dev/portcullis/pkg/generated/applyconfiguration/internal"
+	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/generated/applyconfiguration/kyverno/v1"
 	policyv1alpha1 "github.com/portcullis-dev/portcullis/pkg/generated/applyconfiguration/policy/v1alpha1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 	schema "k8s.io/apimachinery/pkg/runtime/schema"
@@ -18,7 +20,41 @@ import (
 // apply configuration type exists for the given GroupVersionKind.
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
-	// Group=policy.portcullis.dev, Version=v1alpha1
+	// Group=kyverno.io, Version=v1
+	case v1.SchemeGroupVersion.WithKind("APICall"):
+		return &kyvernov1.APICallApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ConfigMapReference"):
+		return &kyvernov1.ConfigMapReferenceApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ContextEntry"):
+		return &kyvernov1.ContextEntryApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ForEachMutation"):
+		return &kyvernov1.ForEachMutationApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("MatchResources"):
+		return &kyvernov1.MatchResourcesApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Mutation"):
+		return &kyvernov1.MutationApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("RequestData"):
+		return &kyvernov1.RequestDataApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ResourceDescription"):
+		return &kyvernov1.ResourceDescriptionApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("ResourceFilter"):
+		return &kyvernov1.ResourceFilterApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Rule"):
+		return &kyvernov1.RuleApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Spec"):
+		return &kyvernov1.SpecApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("Variable"):
+		return &kyvernov1.VariableApplyConfiguration{}
+	case v1.SchemeGroupVersion.WithKind("WebhookConfiguration"):
+		return &kyvernov1.WebhookConfigurationApplyConfiguration{}
+
+		// Group=policy.portcullis.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPolicy"):
+		return &policyv1alpha1.ClusterPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Policy"):
+		return &policyv1alpha1.PolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PolicyStatus"):
+		return &policyv1alpha1.PolicyStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicy"):
 		return &policyv1alpha1.ValidatingAdmissionPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ValidatingAdmissionPolicyBinding"):

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -66,7 +67,8 @@ func (c *Candidates) compile(ctx context.Context, object *unstructured.Unstructu
 	if len(errs) > 0 {
 		return nil, errs
 	}
-	return c.Compiler.Compile(ctx, object.GetKind(), internal)
+	unit, errs := c.Compiler.Compile(ctx, object.GetKind(), internal)
+	return unit, slices.DeleteFunc(errs, func(err *field.Error) bool { return err.Origin == policy.OriginRequest })
 }
 
 // under moves field errors of an object below path.

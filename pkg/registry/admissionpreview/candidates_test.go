@@ -81,8 +81,8 @@ func TestUnusableCandidates(t *testing.T) {
 			`spec.policies[0]: Invalid value: "a": json: cannot unmarshal object into Go struct field ValidatingAdmissionPolicySpec.spec.validations of type []v1.Validation`,
 		}},
 		{"unknown kind", "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}, {}", []string{
-			`spec.policies[0].kind: Unsupported value: "ConfigMap": supported values: "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
-			`spec.policies[1].kind: Unsupported value: "": supported values: "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
+			`spec.policies[0].kind: Unsupported value: "ConfigMap": supported values: "ClusterPolicy", "Policy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
+			`spec.policies[1].kind: Unsupported value: "": supported values: "ClusterPolicy", "Policy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
 		}},
 		{"unknown version", candidate("admissionregistration.k8s.io/v1beta1", "a", sound), []string{
 			`spec.policies[0].apiVersion: Unsupported value: "admissionregistration.k8s.io/v1beta1": supported values: "policy.portcullis.dev/v1alpha1", "admissionregistration.k8s.io/v1"`,

@@ -59,6 +59,7 @@ func objectsStatus(what selection, t *tally) policyapi.AdmissionPreviewStatus {
 		Allowed:   number(t.allowed()),
 		Denied:    number(t.counts[gradeDenied]),
 		Error:     number(t.counts[gradeError]),
+		Changed:   number(t.changed),
 		Warned:    number(t.counts[gradeWarned]),
 		Audited:   number(t.counts[gradeAudited]),
 		Ignored:   number(t.counts[gradeIgnored]),

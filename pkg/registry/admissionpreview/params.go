@@ -30,6 +30,18 @@ func (r paramRights) checkPolicy(ctx context.Context, id policy.ID, kind *schema
 	return r.caller.Need(ctx, asked, fmt.Sprintf("needed for the paramKind of %s %q%s", id.Kind, id.Name, whyAll(kind, err)))
 }
 
+// checkReads demands the rights to what a policy reads by itself.
+func (r paramRights) checkReads(ctx context.Context, unit *policy.Unit) error {
+	for i := range unit.Policy.Reads {
+		read := &unit.Policy.Reads[i]
+		why := fmt.Sprintf("%s %q reads it: %s", unit.ID.Kind, unit.ID.Name, read.Field)
+		if err := r.caller.Need(ctx, rights.ToRead(read), why); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkBinding demands the right to read what the paramRef refers to. Kind is that
 // of the params of the policy, or nil when the policy is unknown or has none.
 func (r paramRights) checkBinding(ctx context.Context, id policy.ID, params *policy.Params, kind *schema.GroupVersionKind) error {
@@ -65,6 +77,9 @@ func (r paramRights) check(ctx context.Context, candidates []*policy.Unit, store
 	for _, unit := range candidates {
 		if unit.Policy != nil {
 			if err := r.checkPolicy(ctx, unit.ID, unit.Policy.ParamKind); err != nil {
+				return err
+			}
+			if err := r.checkReads(ctx, unit); err != nil {
 				return err
 			}
 			continue

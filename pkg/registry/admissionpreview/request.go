@@ -6,6 +6,7 @@ package admissionpreview
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +36,9 @@ func translateRequest(ctx context.Context, in *policyapi.PreviewRequest, view cl
 		Object:      t.decode(in.Object, path.Child("object")),
 		OldObject:   t.decode(in.OldObject, path.Child("oldObject")),
 		Options:     t.decode(in.Options, path.Child("options")),
+	}
+	if in.Time != nil {
+		t.fields.Time = in.Time.Time
 	}
 	if len(t.errs) > 0 {
 		return nil, t.errs
@@ -134,12 +138,23 @@ func (t *translation) resourceOf(kind schema.GroupVersionKind) schema.GroupVersi
 		return schema.GroupVersionResource{}
 	}
 	mapping, err := t.view.Mapper().RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil && custom(kind.Group) {
+		guessed, _ := meta.UnsafeGuessKindToResource(kind)
+		return guessed
+	}
 	if err != nil {
 		t.refuse(field.Required(t.path.Child("resource"),
 			"the cluster has no kind "+kind.String()+": name the resource, or lay its CustomResourceDefinition over the cluster in spec.cluster"))
 		return schema.GroupVersionResource{}
 	}
 	return mapping.Resource
+}
+
+// custom says that a group is one of CustomResourceDefinitions. Previews may be about
+// kinds of them that the cluster does not have: their resource is called as most are.
+// In the groups of Kubernetes such a kind is a mistake.
+func custom(group string) bool {
+	return strings.Contains(group, ".") && group != "k8s.io" && !strings.HasSuffix(group, ".k8s.io")
 }
 
 // judged is the object that says what the request is about.

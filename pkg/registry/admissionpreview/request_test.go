@@ -199,7 +199,7 @@ func TestUnusableRequests(t *testing.T) {
 			"spec.cluster[0].apiVersion: Required value: name the group and version, for example apps/v1",
 			"spec.cluster[0].metadata.name: Required value: give the object a name",
 			`spec.storedPolicies: Unsupported value: "Maybe": supported values: "Include", "Ignore"`,
-			`spec.policies[0].kind: Unsupported value: "Deployment": supported values: "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
+			`spec.policies[0].kind: Unsupported value: "Deployment": supported values: "ClusterPolicy", "Policy", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"`,
 			"spec.request.oldObject: Required value: needed for DELETE",
 		}},
 	}

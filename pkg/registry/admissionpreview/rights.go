@@ -60,8 +60,8 @@ func newReader(c caller, mapper meta.RESTMapper) *reader {
 	return &reader{caller: c, mapper: mapper, answers: map[verdict.ParamRef]bool{}}
 }
 
-// MayRead says whether the caller has the right to get the object. It is false
-// when that cannot be told.
+// MayRead says whether the caller has the right to get the object, or to list the
+// objects when ref has no name. It is false when that cannot be told.
 func (r *reader) MayRead(ctx context.Context, ref verdict.ParamRef) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,19 +69,22 @@ func (r *reader) MayRead(ctx context.Context, ref verdict.ParamRef) bool {
 		return answer
 	}
 	group, err := schema.ParseGroupVersion(ref.APIVersion)
-	if err != nil || ref.Name == "" {
+	if err != nil {
 		return false
 	}
 	mapping, err := r.mapper.RESTMapping(group.WithKind(ref.Kind).GroupKind(), group.Version)
 	if err != nil {
 		return false
 	}
-	namespace := ref.Namespace
+	verb, namespace := "get", ref.Namespace
+	if ref.Name == "" {
+		verb = "list"
+	}
 	if mapping.Resource == corev1.SchemeGroupVersion.WithResource("namespaces") {
 		namespace = ref.Name // as an API server asks: a Namespace is in itself
 	}
 	allowed, _, err := r.caller.May(ctx, &authorizer.AttributesRecord{
-		Verb:       "get",
+		Verb:       verb,
 		APIGroup:   mapping.Resource.Group,
 		APIVersion: mapping.Resource.Version,
 		Resource:   mapping.Resource.Resource,

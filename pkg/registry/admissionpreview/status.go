@@ -34,6 +34,7 @@ func status(req *request.Request, answer *verdict.Verdict) policyapi.AdmissionPr
 	for i := range answer.Evaluations {
 		out.Evaluations = append(out.Evaluations, evaluation(&answer.Evaluations[i]))
 	}
+	showMutation(&out, req, answer)
 	if answer.Unlisted > 0 {
 		out.Evaluations = append(out.Evaluations, policyapi.Evaluation{
 			Outcome: policyapi.OutcomeNotMatched,
@@ -47,7 +48,7 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 	out := policyapi.Evaluation{
 		Policy:     policyapi.PolicyReference(in.Policy),
 		Binding:    in.Binding,
-		Phase:      "Validate",
+		Phase:      phase(in),
 		Outcome:    outcome(in.Outcome),
 		Rule:       in.Finding.Rule,
 		Expression: in.Finding.Expression,
@@ -71,6 +72,14 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 		out.Param = &param
 	}
 	return out
+}
+
+// phase is the part of judgement that an evaluation belongs to.
+func phase(in *verdict.Evaluation) string {
+	if in.Mutates {
+		return "Mutate"
+	}
+	return "Validate"
 }
 
 // message returns the text of a finding. Whoever sends the request is told those of
@@ -103,6 +112,8 @@ func outcome(in verdict.Outcome) policyapi.EvaluationOutcome {
 		return policyapi.OutcomeWarned
 	case verdict.Audited:
 		return policyapi.OutcomeAudited
+	case verdict.Changed:
+		return policyapi.OutcomeMutated
 	case verdict.Skipped:
 		return policyapi.OutcomeSkipped
 	case verdict.Unmatched:

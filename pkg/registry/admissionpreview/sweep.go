@@ -215,7 +215,7 @@ func gradeOf(answer *verdict.Verdict) grade {
 			found = min(found, gradeAudited)
 		case verdict.Failed:
 			found = min(found, gradeIgnored)
-		case verdict.Passed, verdict.Skipped, verdict.Unmatched:
+		case verdict.Passed, verdict.Skipped, verdict.Unmatched, verdict.Changed:
 		}
 	}
 	if !answer.Allowed {

@@ -26,6 +26,7 @@ const (
 // pass.
 type tally struct {
 	counts    [gradePassed + 1]int
+	changed   int // by mutation
 	read      int  // bytes, about
 	remaining int  // within the limit, and not judged
 	unsure    bool // there may be more that remain
@@ -59,6 +60,9 @@ func (t *tally) add(object *unstructured.Unstructured, bytes int, answer *verdic
 		kept.message = cut(err.Error(), maxFailureText)
 	} else {
 		kept.grade = gradeOf(answer)
+		if answer.Allowed && answer.Object != nil {
+			t.changed++
+		}
 	}
 	t.counts[kept.grade]++
 	list, taken := &t.mild, len(t.grave)+len(t.mild)

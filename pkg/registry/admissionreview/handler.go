@@ -102,7 +102,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	audit.AddAuditAnnotationsMap(ctx, answer.AuditAnnotations) // with the keys of upstream, for our own audit log
-	write(w, http.StatusOK, review(req, &answer))
+	response, err := review(req, &answer)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, err)
+		return
+	}
+	write(w, http.StatusOK, response)
 }
 
 // checkMediaType refuses what says that it is no JSON. A body that says nothing is

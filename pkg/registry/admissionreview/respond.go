@@ -6,18 +6,26 @@ package admissionreview
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"fmt"
 	"strings"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
-// review wraps a verdict for the API server that asked.
-func review(req *request.Request, answer *verdict.Verdict) *admissionv1.AdmissionReview {
-	return &admissionv1.AdmissionReview{
+// review wraps a verdict for the API server that asked, with the patch that leads from
+// the object of the request to that of the verdict.
+func review(req *request.Request, answer *verdict.Verdict) (*admissionv1.AdmissionReview, error) {
+	changes, err := jsonPatch(req, answer)
+	if err != nil {
+		return nil, err
+	}
+	out := &admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Response: &admissionv1.AdmissionResponse{
 			UID:              req.UID,
@@ -27,6 +35,27 @@ func review(req *request.Request, answer *verdict.Verdict) *admissionv1.Admissio
 			AuditAnnotations: auditAnnotations(answer.AuditAnnotations),
 		},
 	}
+	if changes != nil {
+		kind := admissionv1.PatchTypeJSONPatch
+		out.Response.Patch, out.Response.PatchType = changes, &kind
+	}
+	return out, nil
+}
+
+// jsonPatch returns nil when nothing has changed, or nobody gets what has.
+func jsonPatch(req *request.Request, answer *verdict.Verdict) ([]byte, error) {
+	if !answer.Allowed || answer.Object == nil || req.Object == nil {
+		return nil, nil
+	}
+	operations := patch.Diff(req.Object.Object, answer.Object.Object)
+	if len(operations) == 0 {
+		return nil, nil
+	}
+	changes, err := json.Marshal(operations)
+	if err != nil {
+		return nil, fmt.Errorf("encode what policies have changed: %w", err)
+	}
+	return changes, nil
 }
 
 const (

@@ -10,14 +10,11 @@ import (
 	"strings"
 	"unicode"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
-
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
 
 // UndecodableAnnotation marks an object that stands for a stored one that cannot
@@ -76,21 +73,20 @@ func (s strategy) replacesDamage(ctx context.Context, obj, old runtime.Object) b
 	return known && request.Verb == "update" && Damage(obj) == nil && !s.kind.Spec.equal(obj, old)
 }
 
-// damagedConditions are those of a policy that cannot be decoded. Nobody writes
-// them, since a write would replace what is stored; so nobody knows since when
-// they hold.
-func damagedConditions(p *policy.ValidatingAdmissionPolicy, damage, advice string) []metav1.Condition {
-	condition := metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: p.Generation}
+// damagedConditions are those of a policy that cannot be decoded. matches says that
+// what it matches can be read. Nobody writes them, since a write would replace what is
+// stored; so nobody knows since when they hold.
+func damagedConditions(generation int64, matches bool, failurePolicy, damage, advice string) []metav1.Condition {
+	condition := metav1.Condition{Status: metav1.ConditionFalse, ObservedGeneration: generation}
 	compiled, ready := condition, condition
 	compiled.Type, compiled.Reason = "Compiled", "CannotDecode"
 	compiled.Message = undecodable + damage + advice
 	matched := "each request that it may match"
-	if p.Spec.MatchConstraints == nil {
+	if !matches {
 		matched = "what it matches cannot be read either, and every request"
 	}
 	ready.Type, ready.Reason = "Ready", "NotCompiled"
-	ready.Message = fmt.Sprintf("it cannot be decoded: %s is handled by its failurePolicy %s",
-		matched, valueOr(p.Spec.FailurePolicy, admissionregistrationv1.Fail))
+	ready.Message = fmt.Sprintf("it cannot be decoded: %s is handled by its failurePolicy %s", matched, failurePolicy)
 	return []metav1.Condition{compiled, ready}
 }
 

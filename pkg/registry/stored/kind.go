@@ -6,6 +6,7 @@ package stored
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,9 @@ type Kind struct {
 	// Resource and Singular are the names in paths and on the command line.
 	Resource, Singular string
 	ShortNames         []string
-	// Home is the version under which users know the kind from elsewhere.
-	Home       schema.GroupVersion
+	// Homes are the versions under which users know the kind from elsewhere. Their
+	// objects have no other fields in the spec than ours.
+	Homes      []schema.GroupVersion
 	Namespaced bool
 
 	// New and NewList make empty objects of the internal version.
@@ -38,6 +40,11 @@ type Kind struct {
 	Validate             func(obj runtime.Object) field.ErrorList
 	ValidateUpdate       func(obj, old runtime.Object) field.ErrorList
 	ValidateStatusUpdate func(obj, old runtime.Object) field.ErrorList
+
+	// Compiles, which may be nil, returns what is wrong with an object that is valid, as
+	// only the language of the policy can tell. It is asked when an object is created, and
+	// again when its spec changes.
+	Compiles func(ctx context.Context, obj runtime.Object) field.ErrorList
 
 	// Authorize, which may be nil, refuses writers whom the object would give more
 	// than they have. It is asked about objects that are valid, on whatever way they
@@ -67,6 +74,9 @@ type Kind struct {
 	// and what to do.
 	// The object must not be valid: it must not pass for the whole.
 	salvage func(obj runtime.Object, spec fields, damage, advice string)
+	// validateSalvaged returns what is wrong with what was salvaged, apart from what is
+	// left out of it. Nil is Validate.
+	validateSalvaged func(obj runtime.Object) field.ErrorList
 }
 
 // Name returns the name of the kind, as typer knows it.
@@ -77,6 +87,9 @@ func (k *Kind) Name(typer runtime.ObjectTyper) (string, error) {
 	}
 	return kinds[0].Kind, nil
 }
+
+// isHome says whether users know the kind under a version from elsewhere.
+func (k *Kind) isHome(version schema.GroupVersion) bool { return slices.Contains(k.Homes, version) }
 
 // Part is one half of an object: its spec or its status.
 type Part struct {

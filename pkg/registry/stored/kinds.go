@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
@@ -20,7 +21,7 @@ const unset = "<unset>"
 
 // Kinds returns the table of all stored kinds. A new kind is a new row.
 func Kinds() []Kind {
-	return []Kind{validatingAdmissionPolicies(), validatingAdmissionPolicyBindings()}
+	return []Kind{validatingAdmissionPolicies(), validatingAdmissionPolicyBindings(), clusterPolicies(), policies()}
 }
 
 func validatingAdmissionPolicies() Kind {
@@ -31,7 +32,7 @@ func validatingAdmissionPolicies() Kind {
 		Resource:   "validatingadmissionpolicies",
 		Singular:   "validatingadmissionpolicy",
 		ShortNames: []string{"pvap"},
-		Home:       admissionregistrationv1.SchemeGroupVersion,
+		Homes:      []schema.GroupVersion{admissionregistrationv1.SchemeGroupVersion},
 		New:        func() runtime.Object { return &policy.ValidatingAdmissionPolicy{} },
 		NewList:    func() runtime.Object { return &policy.ValidatingAdmissionPolicyList{} },
 		Spec: PartOf(func(p *policy.ValidatingAdmissionPolicy) *admissionregistrationv1.ValidatingAdmissionPolicySpec {
@@ -44,10 +45,10 @@ func validatingAdmissionPolicies() Kind {
 		Columns: columns(
 			metav1.TableColumnDefinition{Name: "Validations", Type: "integer", Description: "Validations indicates the number of validation rules defined in this configuration"},
 			metav1.TableColumnDefinition{Name: "ParamKind", Type: "string", Description: "ParamKind specifies the kind of resources used to parameterize this policy"},
-			metav1.TableColumnDefinition{Name: "Ready", Type: "string", Description: "Ready says whether this generation of the policy judges requests"},
+			readyColumn(),
 		),
 		Cells: Cells(func(p *policy.ValidatingAdmissionPolicy) []any {
-			return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), ready(p), age(p.CreationTimestamp)}
+			return []any{p.Name, int64(len(p.Spec.Validations)), paramKind(p.Spec.ParamKind), ready(p, p.Status.Conditions), age(p.CreationTimestamp)}
 		}),
 		salvage: salvageOf(salvagePolicy),
 	}
@@ -58,7 +59,7 @@ func validatingAdmissionPolicyBindings() Kind {
 		Resource:   "validatingadmissionpolicybindings",
 		Singular:   "validatingadmissionpolicybinding",
 		ShortNames: []string{"pvapb"},
-		Home:       admissionregistrationv1.SchemeGroupVersion,
+		Homes:      []schema.GroupVersion{admissionregistrationv1.SchemeGroupVersion},
 		New:        func() runtime.Object { return &policy.ValidatingAdmissionPolicyBinding{} },
 		NewList:    func() runtime.Object { return &policy.ValidatingAdmissionPolicyBindingList{} },
 		Spec: PartOf(func(b *policy.ValidatingAdmissionPolicyBinding) *admissionregistrationv1.ValidatingAdmissionPolicyBindingSpec {
@@ -84,7 +85,8 @@ func validatingAdmissionPolicyBindings() Kind {
 func salvagePolicy(p *policy.ValidatingAdmissionPolicy, spec fields, damage, advice string) {
 	p.Spec.MatchConstraints = readField[admissionregistrationv1.MatchResources](spec, "matchConstraints")
 	p.Spec.FailurePolicy = readField[admissionregistrationv1.FailurePolicyType](spec, "failurePolicy")
-	p.Status.Conditions = damagedConditions(p, damage, advice)
+	p.Status.Conditions = damagedConditions(p.Generation, p.Spec.MatchConstraints != nil,
+		string(valueOr(p.Spec.FailurePolicy, admissionregistrationv1.Fail)), damage, advice)
 }
 
 // salvageBinding keeps what says which policy is bound, with which params and for
@@ -108,12 +110,16 @@ func columns(own ...metav1.TableColumnDefinition) []metav1.TableColumnDefinition
 
 // ready is the status of the condition of that name, if it is about the object as
 // it is now.
-func ready(p *policy.ValidatingAdmissionPolicy) string {
-	condition := meta.FindStatusCondition(p.Status.Conditions, "Ready")
-	if condition == nil || condition.ObservedGeneration != p.Generation {
+func ready(object metav1.Object, conditions []metav1.Condition) string {
+	condition := meta.FindStatusCondition(conditions, "Ready")
+	if condition == nil || condition.ObservedGeneration != object.GetGeneration() {
 		return string(metav1.ConditionUnknown)
 	}
 	return string(condition.Status)
+}
+
+func readyColumn() metav1.TableColumnDefinition {
+	return metav1.TableColumnDefinition{Name: "Ready", Type: "string", Description: "Ready says whether this generation of the policy judges requests"}
 }
 
 func paramKind(kind *admissionregistrationv1.ParamKind) string {

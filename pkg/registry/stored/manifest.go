@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
@@ -44,19 +45,22 @@ func NewManifests(scheme *runtime.Scheme) (*Manifests, error) {
 }
 
 // Decode returns the internal object of a manifest and its kind. The manifest has
-// the served version or that under which the kind is known elsewhere; it is decoded
+// the served version or one under which the kind is known elsewhere; it is decoded
 // strictly and gets the defaults that a write gives. Whether the object is valid is
 // for the caller to ask the kind. The paths of faults start at the manifest, which
 // Decode may change.
 func (m *Manifests) Decode(manifest *unstructured.Unstructured) (runtime.Object, *Kind, field.ErrorList) {
 	kind, known := m.kinds[manifest.GetKind()]
 	if !known {
-		return nil, nil, field.ErrorList{field.NotSupported(field.NewPath("kind"), manifest.GetKind(), m.names())}
+		return nil, nil, field.ErrorList{m.unknown(manifest.GroupVersionKind())}
 	}
 	version := manifest.GroupVersionKind().GroupVersion()
-	if version != kind.Home && version != m.version {
-		return nil, nil, field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), manifest.GetAPIVersion(),
-			[]string{m.version.String(), kind.Home.String()})}
+	switch {
+	case version == m.version:
+	case kind.isHome(version):
+		delete(manifest.Object, "status") // it says what became of the object elsewhere
+	default:
+		return nil, nil, field.ErrorList{field.NotSupported(field.NewPath("apiVersion"), manifest.GetAPIVersion(), m.versions(kind))}
 	}
 	manifest.SetAPIVersion(m.version.String())
 	encoded, err := manifest.MarshalJSON()
@@ -73,13 +77,52 @@ func (m *Manifests) Decode(manifest *unstructured.Unstructured) (runtime.Object,
 	return internal, kind, nil
 }
 
-// DecodeNew is Decode for an object that is valid and that a write could create.
+// DecodeNew is Decode for an object that is valid and that a write could create,
+// provided that it compiles, which is for the caller to find out.
 func (m *Manifests) DecodeNew(manifest *unstructured.Unstructured) (runtime.Object, field.ErrorList) {
 	internal, kind, errs := m.Decode(manifest)
 	if len(errs) > 0 {
 		return nil, errs
 	}
 	return internal, kind.ValidateCreate(internal)
+}
+
+// unknown says of a kind that there is none, and what to write instead, if it is one of
+// those beside which people know our kinds.
+func (m *Manifests) unknown(kind schema.GroupVersionKind) *field.Error {
+	path := field.NewPath("kind")
+	if advice, told := insteadOf(kind.GroupKind()); told {
+		return field.Forbidden(path, advice)
+	}
+	return field.NotSupported(path, kind.Kind, m.names())
+}
+
+// insteadOf says what to write instead of a kind that is not supported.
+func insteadOf(kind schema.GroupKind) (advice string, told bool) {
+	switch kind.Group {
+	case kyvernov1.GroupName, "policies." + kyvernov1.GroupName, policy.GroupName:
+	default:
+		return "", false
+	}
+	switch kind.Kind {
+	case "PolicyException":
+		return "there are no PolicyExceptions here: narrow match of the rule, or add an exclude to it", true
+	case "CleanupPolicy", "ClusterCleanupPolicy":
+		return "policies delete nothing here: keep this one where it runs, or have a CronJob delete the objects", true
+	case "GlobalContextEntry":
+		return "there are no GlobalContextEntries here: give each rule that reads it a context entry with an apiCall or a configMap", true
+	default:
+		return "", false
+	}
+}
+
+// versions are those that manifests of a kind may have.
+func (m *Manifests) versions(kind *Kind) []string {
+	versions := []string{m.version.String()}
+	for _, home := range kind.Homes {
+		versions = append(versions, home.String())
+	}
+	return versions
 }
 
 func (m *Manifests) names() []string {

@@ -198,7 +198,11 @@ func (s *salvager) encode(metadata metav1.ObjectMeta, spec fields, damage error)
 	if obj, err = runtime.Decode(s.codec, whole); err != nil { // with defaults
 		return nil, nil, err
 	}
-	for _, fault := range s.kind.Validate(obj) {
+	validate := s.kind.Validate
+	if s.kind.validateSalvaged != nil {
+		validate = s.kind.validateSalvaged
+	}
+	for _, fault := range validate(obj) {
 		if names := strings.FieldsFunc(fault.Field, func(r rune) bool { return r == '.' || r == '[' }); len(names) > 1 && names[0] == "spec" {
 			faults = append(faults, names[1])
 		}

@@ -84,17 +84,21 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	}
 }
 
-// Validate checks a new object and, if that is valid, its writer.
+// Validate checks a new object and, if that is valid and compiles, its writer.
 func (s strategy) Validate(ctx context.Context, obj runtime.Object) field.ErrorList {
 	if errs := s.kind.ValidateCreate(obj); len(errs) > 0 {
+		return errs
+	}
+	if errs := s.compiles(ctx, obj); len(errs) > 0 {
 		return errs
 	}
 	return s.authorize(ctx, obj, nil)
 }
 
-// ValidateUpdate checks an object against the one it replaces and, if it is valid,
-// its writer. Nothing but the whole replaces a damaged one, of which its writer is
-// taken to have kept nothing.
+// ValidateUpdate checks an object against the one it replaces and, if it is valid and
+// compiles, its writer. A spec that stays as it is need not compile any more: an old
+// object stays writable. Nothing but the whole replaces a damaged one, of which its
+// writer is taken to have kept nothing.
 func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	damage := Damage(old)
 	if damage != nil && !s.replacesDamage(ctx, obj, old) {
@@ -104,10 +108,22 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	if len(errs) > 0 {
 		return errs
 	}
+	if damage != nil || !s.kind.Spec.equal(obj, old) {
+		if errs := s.compiles(ctx, obj); len(errs) > 0 {
+			return errs
+		}
+	}
 	if damage != nil {
 		old = nil
 	}
 	return s.authorize(ctx, obj, old)
+}
+
+func (s strategy) compiles(ctx context.Context, obj runtime.Object) field.ErrorList {
+	if s.kind.Compiles == nil {
+		return nil
+	}
+	return s.kind.Compiles(ctx, obj)
 }
 
 func (s strategy) authorize(ctx context.Context, obj, old runtime.Object) field.ErrorList {

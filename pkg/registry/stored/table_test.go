@@ -19,6 +19,8 @@ func TestColumns(t *testing.T) {
 	want := map[string][]string{
 		"validatingadmissionpolicies":       {"Name/string/name", "Validations/integer/", "ParamKind/string/", "Ready/string/", "Age/string/"},
 		"validatingadmissionpolicybindings": {"Name/string/name", "PolicyName/string/", "ParamRef/string/", "Age/string/"},
+		"clusterpolicies":                   {"Name/string/name", "Rules/integer/", "Ready/string/", "Age/string/"},
+		"policies":                          {"Name/string/name", "Rules/integer/", "Ready/string/", "Age/string/"},
 	}
 	for _, kind := range Kinds() {
 		table, err := tableConvertor{kind}.ConvertToTable(t.Context(), kind.NewList(), nil)
@@ -64,6 +66,8 @@ func TestCells(t *testing.T) {
 		{"ready policy", conditioned(3, 3, metav1.ConditionTrue), []any{"p", int64(1), "<unset>", "True", "<unknown>"}},
 		{"policy that is not ready", conditioned(3, 3, metav1.ConditionFalse), []any{"p", int64(1), "<unset>", "False", "<unknown>"}},
 		{"policy whose last generation was ready", conditioned(3, 2, metav1.ConditionTrue), []any{"p", int64(1), "<unset>", "Unknown", "<unknown>"}},
+		{"cluster policy", clusterPolicyWith(2), []any{"c", int64(2), "Unknown", "<unknown>"}},
+		{"ready namespaced policy", readyPolicyIn("n"), []any{"p", int64(1), "True", "<unknown>"}},
 		{"binding", binding(nil), []any{"b", "p", "<unset>", "<unknown>"}},
 		{"binding to a param", binding(&admissionregistrationv1.ParamRef{Name: "n", Namespace: "ns"}), []any{"b", "p", "ns/n", "<unknown>"}},
 		{"binding to a param anywhere", binding(&admissionregistrationv1.ParamRef{Name: "n"}), []any{"b", "p", "*/n", "<unknown>"}},

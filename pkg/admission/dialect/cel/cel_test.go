@@ -69,13 +69,19 @@ func emptyCluster(t testing.TB) cluster.View {
 
 func TestSuite(t *testing.T) {
 	dialecttest.Run(t, dialecttest.Suite{
-		Dialect:  cel.New(),
-		Request:  deployment,
-		View:     emptyCluster(t),
-		Allowing: validating("object.spec.replicas <= 6"),
-		Denying:  validating("object.spec.replicas <= 5"),
-		Failing:  validating("object.spec.paused == true"),
-		Broken:   validating("object.spec.replicas <="),
+		Dialect: cel.New(),
+		Request: func() *request.Request {
+			fields := deployment().Fields
+			fields.Namespace = "absent"
+			return request.New(fields)
+		},
+		View:       emptyCluster(t),
+		Allowing:   validating("object.spec.replicas <= 6"),
+		Denying:    validating("object.spec.replicas <= 5"),
+		Failing:    validating("object.spec.paused == true"),
+		Reading:    validating("namespaceObject.metadata.name == 'absent'"),
+		Exhausting: validating("[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, [1,2,3,4,5,6,7,8,9,10].all(g, object.spec.replicas + a + b + c + d + e + f + g > 0)))))))"),
+		Broken:     validating("object.spec.replicas <="),
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,12 +32,19 @@ type Suite struct {
 	// View is the cluster that the policies may read.
 	View cluster.View
 
-	// Allowing has nothing to object to the request.
+	// Allowing has nothing to object to the request, and does not change it.
 	Allowing runtime.Object
-	// Denying objects to the request.
+	// Denying objects to the request. Nil for a dialect that only mutates.
 	Denying runtime.Object
+	// Mutating changes the object of the request, and its own result no more. Nil for a
+	// dialect that only judges.
+	Mutating runtime.Object
 	// Failing cannot judge the request: a run-time error.
 	Failing runtime.Object
+	// Reading reads from View what is not there, and has no answer to that.
+	Reading runtime.Object
+	// Exhausting would take more time or memory than a policy may.
+	Exhausting runtime.Object
 	// Broken does not compile. Nil when every stored object compiles.
 	Broken runtime.Object
 }
@@ -44,6 +52,8 @@ type Suite struct {
 const (
 	goroutines = 100
 	repeats    = 20
+	// patience is the longest that a policy may take to find out that it takes too much.
+	patience = 5 * time.Second
 )
 
 // Run runs the suite.
@@ -51,9 +61,13 @@ func Run(t *testing.T, s Suite) {
 	t.Helper()
 	t.Run("has a name and kinds", s.named)
 	t.Run("refuses what is not of its kinds", s.foreign)
-	t.Run("allows", func(t *testing.T) { s.expect(t, s.Allowing, verdict.Pass) })
-	t.Run("denies with a message", func(t *testing.T) { s.expect(t, s.Denying, verdict.Fail) })
+	t.Run("allows", s.allows)
+	t.Run("denies with a message", s.denies)
+	t.Run("mutates until nothing is left to change", s.mutates)
 	t.Run("reports what cannot be judged", func(t *testing.T) { s.expect(t, s.Failing, verdict.Error) })
+	t.Run("takes what is absent for an error", s.absent)
+	t.Run("ends when the budget is spent", s.exhausted)
+	t.Run("works after a panic inside", s.panicked)
 	t.Run("names the field that does not compile", s.broken)
 	t.Run("stops when the context ends", s.cancelled)
 	t.Run("leaves its input alone", s.unchanged)
@@ -95,6 +109,116 @@ func (s Suite) expect(t *testing.T, obj runtime.Object, kind verdict.Kind) {
 	}
 }
 
+// active is a policy that does what the dialect is for.
+func (s Suite) active() runtime.Object {
+	if s.Denying != nil {
+		return s.Denying
+	}
+	return s.Mutating
+}
+
+// allows accepts that a rule with nothing to change skips the request.
+func (s Suite) allows(t *testing.T) {
+	for _, finding := range s.evaluate(t.Context(), t, s.compile(t, s.Allowing), s.Request()) {
+		if finding.Kind != verdict.Pass && (s.Mutating == nil || finding.Kind != verdict.Skip) {
+			t.Errorf("got %+v, want only findings that pass", finding)
+		}
+	}
+}
+
+func (s Suite) denies(t *testing.T) {
+	if s.Denying == nil {
+		t.Skip("only mutates")
+	}
+	s.expect(t, s.Denying, verdict.Fail)
+}
+
+func (s Suite) mutates(t *testing.T) {
+	if s.Mutating == nil {
+		t.Skip("only judges")
+	}
+	unit, req := s.compile(t, s.Mutating), s.Request()
+	if !unit.Policy.Mutates {
+		t.Error("the policy does not say that it mutates")
+	}
+	first := s.mutated(t, unit, req)
+	if first == nil {
+		t.Fatal("nothing has changed")
+	}
+	if again := s.mutated(t, unit, req.WithObject(first)); again != nil {
+		t.Errorf("it changes its own result:\n%s", cmp.Diff(first, again))
+	}
+}
+
+// mutated returns what a policy makes of the object of a request, or nil.
+func (s Suite) mutated(t *testing.T, unit *policy.Unit, req *request.Request) (object *unstructured.Unstructured) {
+	t.Helper()
+	for _, finding := range s.evaluate(t.Context(), t, unit, req) {
+		switch {
+		case finding.Kind == verdict.Mutated && finding.Object != nil:
+			object = finding.Object
+		case finding.Kind == verdict.Mutated || finding.Kind != verdict.Skip && finding.Kind != verdict.Pass:
+			t.Errorf("got %+v", finding)
+		}
+	}
+	return object
+}
+
+func (s Suite) exhausted(t *testing.T) {
+	unit := s.compile(t, s.Exhausting)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	found := false
+	for _, finding := range s.evaluate(ctx, t, unit, s.Request()) {
+		found = found || finding.Kind == verdict.Error
+		if finding.Kind == verdict.Pass || finding.Kind == verdict.Mutated || finding.Message == "" {
+			t.Errorf("got %+v, want an error that says what was spent", finding)
+		}
+	}
+	if !found || ctx.Err() != nil {
+		t.Errorf("found an error: %v; ended in time: %v", found, ctx.Err() == nil)
+	}
+}
+
+// absent wants an error of the policy that reads what is not there.
+func (s Suite) absent(t *testing.T) {
+	findings := s.evaluate(t.Context(), t, s.compile(t, s.Reading), s.Request())
+	if len(findings) == 0 {
+		t.Error("no finding, want an error")
+	}
+	for _, finding := range findings {
+		if finding.Kind != verdict.Error && finding.Kind != verdict.Misconfigured || finding.Message == "" {
+			t.Errorf("got %+v, want an error with a message", finding)
+		}
+	}
+}
+
+// brokenView panics whatever it is asked.
+type brokenView struct{ cluster.View }
+
+// panicked lets a policy panic while it reads, which is for the chain to contain, and
+// wants it and others to work as before.
+func (s Suite) panicked(t *testing.T) {
+	reading, active := s.compile(t, s.Reading), s.compile(t, s.active())
+	want := s.evaluate(t.Context(), t, active, s.Request())
+	broken := s
+	broken.View = brokenView{}
+	for range repeats {
+		func() {
+			defer func() { _ = recover() }()
+			for _, finding := range broken.evaluate(t.Context(), t, reading, s.Request()) {
+				if finding.Kind == verdict.Pass || finding.Kind == verdict.Mutated {
+					t.Errorf("got %+v from a view that cannot be read", finding)
+				}
+			}
+		}()
+	}
+	s.absent(t)
+	if diff := cmp.Diff(want, s.evaluate(t.Context(), t, active, s.Request())); diff != "" {
+		t.Errorf("after a panic another policy finds something else (-before +after):\n%s", diff)
+	}
+}
+
 func (s Suite) broken(t *testing.T) {
 	if s.Broken == nil {
 		t.Skip("every stored object compiles")
@@ -121,7 +245,7 @@ func (s Suite) broken(t *testing.T) {
 func (s Suite) cancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, obj := range []runtime.Object{s.Allowing, s.Denying} {
+	for _, obj := range []runtime.Object{s.Allowing, s.active()} {
 		findings := s.evaluate(ctx, t, s.compile(t, obj), s.Request())
 		if len(findings) != 1 || findings[0].Kind != verdict.Error || findings[0].Message != context.Canceled.Error() {
 			t.Errorf("got %+v, want one error that says %q", findings, context.Canceled)
@@ -130,19 +254,19 @@ func (s Suite) cancelled(t *testing.T) {
 }
 
 func (s Suite) unchanged(t *testing.T) {
-	obj := s.Denying.DeepCopyObject()
+	obj := s.active().DeepCopyObject()
 	req, untouched := s.Request(), s.Request()
-	s.evaluate(t.Context(), t, s.compile(t, s.Denying), req)
+	s.evaluate(t.Context(), t, s.compile(t, s.active()), req)
 	if diff := cmp.Diff(untouched.Fields, req.Fields); diff != "" {
 		t.Errorf("the request was changed (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(obj, s.Denying); diff != "" {
+	if diff := cmp.Diff(obj, s.active()); diff != "" {
 		t.Errorf("the stored object was changed (-before +after):\n%s", diff)
 	}
 }
 
 func (s Suite) deterministic(t *testing.T) {
-	unit := s.compile(t, s.Denying)
+	unit := s.compile(t, s.active())
 	first := s.evaluate(t.Context(), t, unit, s.Request())
 	for range repeats {
 		if diff := cmp.Diff(first, s.evaluate(t.Context(), t, unit, s.Request())); diff != "" {
@@ -152,7 +276,7 @@ func (s Suite) deterministic(t *testing.T) {
 }
 
 func (s Suite) concurrent(t *testing.T) {
-	unit, req := s.compile(t, s.Denying), s.Request()
+	unit, req := s.compile(t, s.active()), s.Request()
 	want := s.evaluate(t.Context(), t, unit, s.Request())
 	var group sync.WaitGroup
 	for range goroutines {
@@ -168,7 +292,7 @@ func (s Suite) concurrent(t *testing.T) {
 // explained evaluates with and without an explanation, also at the same time and
 // on the same request.
 func (s Suite) explained(t *testing.T) {
-	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "denying": s.Denying, "failing": s.Failing} {
+	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "active": s.active(), "failing": s.Failing} {
 		unit, req := s.compile(t, obj), s.Request()
 		want := s.evaluate(t.Context(), t, unit, s.Request())
 		var group sync.WaitGroup
@@ -196,7 +320,7 @@ func (s Suite) explained(t *testing.T) {
 
 // rested evaluates while the program is told to rest.
 func (s Suite) rested(t *testing.T) {
-	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "denying": s.Denying, "failing": s.Failing} {
+	for name, obj := range map[string]runtime.Object{"allowing": s.Allowing, "active": s.active(), "failing": s.Failing} {
 		unit := s.compile(t, obj)
 		program, ok := unit.Policy.Program.(policy.Resting)
 		if !ok {

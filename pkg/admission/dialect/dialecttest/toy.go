@@ -19,7 +19,8 @@ import (
 
 // Toy is a whole dialect. Its policies are Unstructured objects of the kind
 // Toy whose field "forbid" is a word that no object may have in its name; the
-// word "panic" panics, and no word at all is a run-time error.
+// word "panic" panics, "read" reads a Namespace that does not exist, "exhaust" takes too
+// long, and no word at all is a run-time error.
 type Toy struct{}
 
 var _ policy.Dialect = Toy{}
@@ -58,6 +59,12 @@ func (f forbidden) Evaluate(ctx context.Context, in policy.Input) []verdict.Find
 		finding.Kind, finding.Message = verdict.Error, ctx.Err().Error()
 	case f == "panic":
 		panic("the toy panics")
+	case f == "read":
+		if _, err := in.View.Namespace(ctx, "absent"); err != nil {
+			finding.Kind, finding.Message = verdict.Error, err.Error()
+		}
+	case f == "exhaust":
+		finding.Kind, finding.Message = verdict.Error, "the budget is spent"
 	case f == "":
 		finding.Kind, finding.Message = verdict.Error, "no word is forbidden"
 	case strings.Contains(in.Request.Name, string(f)):

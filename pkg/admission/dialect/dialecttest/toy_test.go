@@ -29,10 +29,12 @@ func TestToy(t *testing.T) {
 		Request: func() *request.Request {
 			return request.New(request.Fields{Name: "nginx", Operation: admission.Create})
 		},
-		View:     view,
-		Allowing: toy("zebra"),
-		Denying:  toy("nginx"),
-		Failing:  toy(""),
-		Broken:   toy(1),
+		View:       view,
+		Allowing:   toy("zebra"),
+		Denying:    toy("nginx"),
+		Failing:    toy(""),
+		Reading:    toy("read"),
+		Exhausting: toy("exhaust"),
+		Broken:     toy(1),
 	})
 }

@@ -19,6 +19,8 @@ func storedObjects() map[string]runtime.Object {
 	return map[string]runtime.Object{
 		"validatingadmissionpolicy.json":        storedPolicy(),
 		"validatingadmissionpolicybinding.json": storedBinding(),
+		"clusterpolicy.json":                    storedClusterPolicy(),
+		"policy.json":                           storedNamespacedPolicy(),
 	}
 }
 

@@ -120,6 +120,9 @@ type PreviewRequest struct {
 	// Options are the options of the operation, for example CreateOptions.
 	// +optional
 	Options *runtime.RawExtension `json:"options,omitempty"`
+	// Time is the clock of policies that ask for one; the present when absent.
+	// +optional
+	Time *metav1.MicroTime `json:"time,omitempty"`
 }
 
 // PreviewObjects selects existing objects of one resource, up to the limit: the first
@@ -160,6 +163,15 @@ type AdmissionPreviewStatus struct {
 	// Object is the object after all mutation.
 	// +optional
 	Object *runtime.RawExtension `json:"object,omitempty"`
+	// Patch leads from the object of the request to the one after all mutation.
+	// +optional
+	// +listType=atomic
+	Patch []PatchOperation `json:"patch,omitempty"`
+	// Diverging are the rules that would change the object again if it were sent once
+	// more: each further change of the object runs through them again.
+	// +optional
+	// +listType=atomic
+	Diverging []Divergence `json:"diverging,omitempty"`
 	// Warnings are those that the client would see.
 	// +optional
 	// +listType=atomic
@@ -255,6 +267,8 @@ const (
 	OutcomeWarned EvaluationOutcome = "Warned"
 	// OutcomeAudited says that the rule failed and the audit event says so.
 	OutcomeAudited EvaluationOutcome = "Audited"
+	// OutcomeMutated says that the rule has changed the object.
+	OutcomeMutated EvaluationOutcome = "Mutated"
 	// OutcomeSkipped says that a condition of the policy kept it from judging.
 	OutcomeSkipped EvaluationOutcome = "Skipped"
 	// OutcomeError says that the policy could not be judged; its failurePolicy
@@ -304,12 +318,43 @@ type Evaluation struct {
 	// WhyNot is the first reason for which the policy has no part in the request.
 	// +optional
 	WhyNot string `json:"whyNot,omitempty"`
+	// Patch is what the rule has changed in the object as it found it.
+	// +optional
+	// +listType=atomic
+	Patch []PatchOperation `json:"patch,omitempty"`
 	// Cost is what the rule cost, in units of the CEL cost model.
 	// +optional
 	Cost int64 `json:"cost,omitempty"`
 	// DurationMicroseconds is the time that the rule needed.
 	// +optional
 	DurationMicroseconds int64 `json:"durationMicroseconds,omitempty"`
+}
+
+// PatchOperation is one operation of a JSON patch (RFC 6902).
+type PatchOperation struct {
+	// Op is add, remove or replace.
+	// +optional
+	Op string `json:"op,omitempty"`
+	// Path is a JSON pointer.
+	// +optional
+	Path string `json:"path,omitempty"`
+	// Value is that of add and replace.
+	// +optional
+	Value *apiextensionsv1.JSON `json:"value,omitempty"`
+}
+
+// Divergence is what a rule would change in an object that has been through all rules.
+type Divergence struct {
+	// Policy is the policy of the rule.
+	// +optional
+	Policy PolicyReference `json:"policy,omitempty"`
+	// Rule is the name of the rule.
+	// +optional
+	Rule string `json:"rule,omitempty"`
+	// Patch is what it would change.
+	// +optional
+	// +listType=atomic
+	Patch []PatchOperation `json:"patch,omitempty"`
 }
 
 // PolicyReference names a policy.

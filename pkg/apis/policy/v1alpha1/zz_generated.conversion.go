@@ -53,6 +53,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*ClusterPolicy)(nil), (*policy.ClusterPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_ClusterPolicy_To_policy_ClusterPolicy(a.(*ClusterPolicy), b.(*policy.ClusterPolicy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.ClusterPolicy)(nil), (*ClusterPolicy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_ClusterPolicy_To_v1alpha1_ClusterPolicy(a.(*policy.ClusterPolicy), b.(*ClusterPolicy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*ClusterPolicyList)(nil), (*policy.ClusterPolicyList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_ClusterPolicyList_To_policy_ClusterPolicyList(a.(*ClusterPolicyList), b.(*policy.ClusterPolicyList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.ClusterPolicyList)(nil), (*ClusterPolicyList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_ClusterPolicyList_To_v1alpha1_ClusterPolicyList(a.(*policy.ClusterPolicyList), b.(*ClusterPolicyList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*Divergence)(nil), (*policy.Divergence)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_Divergence_To_policy_Divergence(a.(*Divergence), b.(*policy.Divergence), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.Divergence)(nil), (*Divergence)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_Divergence_To_v1alpha1_Divergence(a.(*policy.Divergence), b.(*Divergence), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*Evaluation)(nil), (*policy.Evaluation)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_Evaluation_To_policy_Evaluation(a.(*Evaluation), b.(*policy.Evaluation), scope)
 	}); err != nil {
@@ -113,6 +143,36 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}); err != nil {
 		return err
 	}
+	if err := s.AddGeneratedConversionFunc((*PatchOperation)(nil), (*policy.PatchOperation)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_PatchOperation_To_policy_PatchOperation(a.(*PatchOperation), b.(*policy.PatchOperation), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.PatchOperation)(nil), (*PatchOperation)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_PatchOperation_To_v1alpha1_PatchOperation(a.(*policy.PatchOperation), b.(*PatchOperation), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*Policy)(nil), (*policy.Policy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_Policy_To_policy_Policy(a.(*Policy), b.(*policy.Policy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.Policy)(nil), (*Policy)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_Policy_To_v1alpha1_Policy(a.(*policy.Policy), b.(*Policy), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*PolicyList)(nil), (*policy.PolicyList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_PolicyList_To_policy_PolicyList(a.(*PolicyList), b.(*policy.PolicyList), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.PolicyList)(nil), (*PolicyList)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_PolicyList_To_v1alpha1_PolicyList(a.(*policy.PolicyList), b.(*PolicyList), scope)
+	}); err != nil {
+		return err
+	}
 	if err := s.AddGeneratedConversionFunc((*PolicyReference)(nil), (*policy.PolicyReference)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_v1alpha1_PolicyReference_To_policy_PolicyReference(a.(*PolicyReference), b.(*policy.PolicyReference), scope)
 	}); err != nil {
@@ -120,6 +180,16 @@ func RegisterConversions(s *runtime.Scheme) error {
 	}
 	if err := s.AddGeneratedConversionFunc((*policy.PolicyReference)(nil), (*PolicyReference)(nil), func(a, b interface{}, scope conversion.Scope) error {
 		return Convert_policy_PolicyReference_To_v1alpha1_PolicyReference(a.(*policy.PolicyReference), b.(*PolicyReference), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*PolicyStatus)(nil), (*policy.PolicyStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(a.(*PolicyStatus), b.(*policy.PolicyStatus), scope)
+	}); err != nil {
+		return err
+	}
+	if err := s.AddGeneratedConversionFunc((*policy.PolicyStatus)(nil), (*PolicyStatus)(nil), func(a, b interface{}, scope conversion.Scope) error {
+		return Convert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(a.(*policy.PolicyStatus), b.(*PolicyStatus), scope)
 	}); err != nil {
 		return err
 	}
@@ -258,6 +328,76 @@ func Convert_policy_AdmissionPreviewStatus_To_v1alpha1_AdmissionPreviewStatus(in
 	return autoConvert_policy_AdmissionPreviewStatus_To_v1alpha1_AdmissionPreviewStatus(in, out, s)
 }
 
+func autoConvert_v1alpha1_ClusterPolicy_To_policy_ClusterPolicy(in *ClusterPolicy, out *policy.ClusterPolicy, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec = in.Spec
+	if err := Convert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_v1alpha1_ClusterPolicy_To_policy_ClusterPolicy is an autogenerated conversion function.
+func Convert_v1alpha1_ClusterPolicy_To_policy_ClusterPolicy(in *ClusterPolicy, out *policy.ClusterPolicy, s conversion.Scope) error {
+	return autoConvert_v1alpha1_ClusterPolicy_To_policy_ClusterPolicy(in, out, s)
+}
+
+func autoConvert_policy_ClusterPolicy_To_v1alpha1_ClusterPolicy(in *policy.ClusterPolicy, out *ClusterPolicy, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec = in.Spec
+	if err := Convert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_policy_ClusterPolicy_To_v1alpha1_ClusterPolicy is an autogenerated conversion function.
+func Convert_policy_ClusterPolicy_To_v1alpha1_ClusterPolicy(in *policy.ClusterPolicy, out *ClusterPolicy, s conversion.Scope) error {
+	return autoConvert_policy_ClusterPolicy_To_v1alpha1_ClusterPolicy(in, out, s)
+}
+
+func autoConvert_v1alpha1_ClusterPolicyList_To_policy_ClusterPolicyList(in *ClusterPolicyList, out *policy.ClusterPolicyList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]policy.ClusterPolicy)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_v1alpha1_ClusterPolicyList_To_policy_ClusterPolicyList is an autogenerated conversion function.
+func Convert_v1alpha1_ClusterPolicyList_To_policy_ClusterPolicyList(in *ClusterPolicyList, out *policy.ClusterPolicyList, s conversion.Scope) error {
+	return autoConvert_v1alpha1_ClusterPolicyList_To_policy_ClusterPolicyList(in, out, s)
+}
+
+func autoConvert_policy_ClusterPolicyList_To_v1alpha1_ClusterPolicyList(in *policy.ClusterPolicyList, out *ClusterPolicyList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]ClusterPolicy)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_policy_ClusterPolicyList_To_v1alpha1_ClusterPolicyList is an autogenerated conversion function.
+func Convert_policy_ClusterPolicyList_To_v1alpha1_ClusterPolicyList(in *policy.ClusterPolicyList, out *ClusterPolicyList, s conversion.Scope) error {
+	return autoConvert_policy_ClusterPolicyList_To_v1alpha1_ClusterPolicyList(in, out, s)
+}
+
+func autoConvert_v1alpha1_Divergence_To_policy_Divergence(in *Divergence, out *policy.Divergence, s conversion.Scope) error {
+	*out = *(*policy.Divergence)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1alpha1_Divergence_To_policy_Divergence is an autogenerated conversion function.
+func Convert_v1alpha1_Divergence_To_policy_Divergence(in *Divergence, out *policy.Divergence, s conversion.Scope) error {
+	return autoConvert_v1alpha1_Divergence_To_policy_Divergence(in, out, s)
+}
+
+func autoConvert_policy_Divergence_To_v1alpha1_Divergence(in *policy.Divergence, out *Divergence, s conversion.Scope) error {
+	*out = *(*Divergence)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_policy_Divergence_To_v1alpha1_Divergence is an autogenerated conversion function.
+func Convert_policy_Divergence_To_v1alpha1_Divergence(in *policy.Divergence, out *Divergence, s conversion.Scope) error {
+	return autoConvert_policy_Divergence_To_v1alpha1_Divergence(in, out, s)
+}
+
 func autoConvert_v1alpha1_Evaluation_To_policy_Evaluation(in *Evaluation, out *policy.Evaluation, s conversion.Scope) error {
 	*out = *(*policy.Evaluation)(unsafe.Pointer(in))
 	return nil
@@ -378,6 +518,76 @@ func Convert_policy_ObjectsStatus_To_v1alpha1_ObjectsStatus(in *policy.ObjectsSt
 	return autoConvert_policy_ObjectsStatus_To_v1alpha1_ObjectsStatus(in, out, s)
 }
 
+func autoConvert_v1alpha1_PatchOperation_To_policy_PatchOperation(in *PatchOperation, out *policy.PatchOperation, s conversion.Scope) error {
+	*out = *(*policy.PatchOperation)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1alpha1_PatchOperation_To_policy_PatchOperation is an autogenerated conversion function.
+func Convert_v1alpha1_PatchOperation_To_policy_PatchOperation(in *PatchOperation, out *policy.PatchOperation, s conversion.Scope) error {
+	return autoConvert_v1alpha1_PatchOperation_To_policy_PatchOperation(in, out, s)
+}
+
+func autoConvert_policy_PatchOperation_To_v1alpha1_PatchOperation(in *policy.PatchOperation, out *PatchOperation, s conversion.Scope) error {
+	*out = *(*PatchOperation)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_policy_PatchOperation_To_v1alpha1_PatchOperation is an autogenerated conversion function.
+func Convert_policy_PatchOperation_To_v1alpha1_PatchOperation(in *policy.PatchOperation, out *PatchOperation, s conversion.Scope) error {
+	return autoConvert_policy_PatchOperation_To_v1alpha1_PatchOperation(in, out, s)
+}
+
+func autoConvert_v1alpha1_Policy_To_policy_Policy(in *Policy, out *policy.Policy, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec = in.Spec
+	if err := Convert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_v1alpha1_Policy_To_policy_Policy is an autogenerated conversion function.
+func Convert_v1alpha1_Policy_To_policy_Policy(in *Policy, out *policy.Policy, s conversion.Scope) error {
+	return autoConvert_v1alpha1_Policy_To_policy_Policy(in, out, s)
+}
+
+func autoConvert_policy_Policy_To_v1alpha1_Policy(in *policy.Policy, out *Policy, s conversion.Scope) error {
+	out.ObjectMeta = in.ObjectMeta
+	out.Spec = in.Spec
+	if err := Convert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(&in.Status, &out.Status, s); err != nil {
+		return err
+	}
+	return nil
+}
+
+// Convert_policy_Policy_To_v1alpha1_Policy is an autogenerated conversion function.
+func Convert_policy_Policy_To_v1alpha1_Policy(in *policy.Policy, out *Policy, s conversion.Scope) error {
+	return autoConvert_policy_Policy_To_v1alpha1_Policy(in, out, s)
+}
+
+func autoConvert_v1alpha1_PolicyList_To_policy_PolicyList(in *PolicyList, out *policy.PolicyList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]policy.Policy)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_v1alpha1_PolicyList_To_policy_PolicyList is an autogenerated conversion function.
+func Convert_v1alpha1_PolicyList_To_policy_PolicyList(in *PolicyList, out *policy.PolicyList, s conversion.Scope) error {
+	return autoConvert_v1alpha1_PolicyList_To_policy_PolicyList(in, out, s)
+}
+
+func autoConvert_policy_PolicyList_To_v1alpha1_PolicyList(in *policy.PolicyList, out *PolicyList, s conversion.Scope) error {
+	out.ListMeta = in.ListMeta
+	out.Items = *(*[]Policy)(unsafe.Pointer(&in.Items))
+	return nil
+}
+
+// Convert_policy_PolicyList_To_v1alpha1_PolicyList is an autogenerated conversion function.
+func Convert_policy_PolicyList_To_v1alpha1_PolicyList(in *policy.PolicyList, out *PolicyList, s conversion.Scope) error {
+	return autoConvert_policy_PolicyList_To_v1alpha1_PolicyList(in, out, s)
+}
+
 func autoConvert_v1alpha1_PolicyReference_To_policy_PolicyReference(in *PolicyReference, out *policy.PolicyReference, s conversion.Scope) error {
 	*out = *(*policy.PolicyReference)(unsafe.Pointer(in))
 	return nil
@@ -396,6 +606,26 @@ func autoConvert_policy_PolicyReference_To_v1alpha1_PolicyReference(in *policy.P
 // Convert_policy_PolicyReference_To_v1alpha1_PolicyReference is an autogenerated conversion function.
 func Convert_policy_PolicyReference_To_v1alpha1_PolicyReference(in *policy.PolicyReference, out *PolicyReference, s conversion.Scope) error {
 	return autoConvert_policy_PolicyReference_To_v1alpha1_PolicyReference(in, out, s)
+}
+
+func autoConvert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(in *PolicyStatus, out *policy.PolicyStatus, s conversion.Scope) error {
+	*out = *(*policy.PolicyStatus)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_v1alpha1_PolicyStatus_To_policy_PolicyStatus is an autogenerated conversion function.
+func Convert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(in *PolicyStatus, out *policy.PolicyStatus, s conversion.Scope) error {
+	return autoConvert_v1alpha1_PolicyStatus_To_policy_PolicyStatus(in, out, s)
+}
+
+func autoConvert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(in *policy.PolicyStatus, out *PolicyStatus, s conversion.Scope) error {
+	*out = *(*PolicyStatus)(unsafe.Pointer(in))
+	return nil
+}
+
+// Convert_policy_PolicyStatus_To_v1alpha1_PolicyStatus is an autogenerated conversion function.
+func Convert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(in *policy.PolicyStatus, out *PolicyStatus, s conversion.Scope) error {
+	return autoConvert_policy_PolicyStatus_To_v1alpha1_PolicyStatus(in, out, s)
 }
 
 func autoConvert_v1alpha1_PreviewObjects_To_policy_PreviewObjects(in *PreviewObjects, out *policy.PreviewObjects, s conversion.Scope) error {

@@ -24,6 +24,21 @@ func (in AdmissionPreviewStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPolicy) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.ClusterPolicy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterPolicyList) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.ClusterPolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Divergence) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.Divergence"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in Evaluation) OpenAPIModelName() string {
 	return "dev.portcullis.policy.v1alpha1.Evaluation"
 }
@@ -54,8 +69,28 @@ func (in ObjectsStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PatchOperation) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.PatchOperation"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in Policy) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.Policy"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PolicyList) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.PolicyList"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in PolicyReference) OpenAPIModelName() string {
 	return "dev.portcullis.policy.v1alpha1.PolicyReference"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in PolicyStatus) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.PolicyStatus"
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.

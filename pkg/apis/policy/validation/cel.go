@@ -100,15 +100,7 @@ type storedExpressions struct {
 // findValidatingPolicyPreexistingExpressions forgets: a policy must not become
 // unwritable for a variable that nobody changed.
 func storedExpressionsOf(spec *admissionregistrationv1.ValidatingAdmissionPolicySpec) storedExpressions {
-	stored := storedExpressions{
-		matchConditions:  sets.New[string](),
-		validations:      sets.New[string](),
-		messages:         sets.New[string](),
-		auditAnnotations: sets.New[string](),
-	}
-	for _, condition := range spec.MatchConditions {
-		stored.matchConditions.Insert(strings.TrimSpace(condition.Expression))
-	}
+	stored := storedMatchConditions(spec.MatchConditions)
 	for _, variable := range spec.Variables {
 		stored.validations.Insert(strings.TrimSpace(variable.Expression))
 	}
@@ -118,6 +110,20 @@ func storedExpressionsOf(spec *admissionregistrationv1.ValidatingAdmissionPolicy
 	}
 	for _, annotation := range spec.AuditAnnotations {
 		stored.auditAnnotations.Insert(strings.TrimSpace(annotation.ValueExpression))
+	}
+	return stored
+}
+
+// storedMatchConditions has no other expressions.
+func storedMatchConditions(conditions []admissionregistrationv1.MatchCondition) storedExpressions {
+	stored := storedExpressions{
+		matchConditions:  sets.New[string](),
+		validations:      sets.New[string](),
+		messages:         sets.New[string](),
+		auditAnnotations: sets.New[string](),
+	}
+	for _, condition := range conditions {
+		stored.matchConditions.Insert(strings.TrimSpace(condition.Expression))
 	}
 	return stored
 }

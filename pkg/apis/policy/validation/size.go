@@ -17,9 +17,13 @@ import (
 // readable one.
 const maxObjectBytes = 1 << 20
 
+type sized interface {
+	policy.ValidatingAdmissionPolicy | policy.ValidatingAdmissionPolicyBinding | policy.ClusterPolicy | policy.Policy
+}
+
 // validateSize refuses an object that is too big to be stored. It measures the
 // internal object, which the stored one exceeds by apiVersion and kind only.
-func validateSize[T policy.ValidatingAdmissionPolicy | policy.ValidatingAdmissionPolicyBinding](object *T, path *field.Path) field.ErrorList {
+func validateSize[T sized](object *T, path *field.Path) field.ErrorList {
 	encoded, err := json.Marshal(object)
 	if err != nil {
 		return field.ErrorList{field.InternalError(path, fmt.Errorf("encode the object to measure it: %w", err))}

@@ -27,6 +27,33 @@ func ValidateValidatingAdmissionPolicyStatusUpdate(newPolicy, _ *policy.Validati
 	return append(errs, metav1validation.ValidateConditions(newPolicy.Status.Conditions, path.Child("conditions"))...)
 }
 
+// ValidateClusterPolicyStatusUpdate returns what is wrong with the status of a
+// ClusterPolicy, whatever the rest of it and the old one say.
+func ValidateClusterPolicyStatusUpdate(newPolicy, _ *policy.ClusterPolicy) field.ErrorList {
+	path := field.NewPath("status")
+	if errs := validateSize(newPolicy, path); len(errs) > 0 {
+		return errs
+	}
+	return validatePolicyStatus(&newPolicy.Status, path)
+}
+
+// ValidatePolicyStatusUpdate is ValidateClusterPolicyStatusUpdate for a Policy.
+func ValidatePolicyStatusUpdate(newPolicy, _ *policy.Policy) field.ErrorList {
+	path := field.NewPath("status")
+	if errs := validateSize(newPolicy, path); len(errs) > 0 {
+		return errs
+	}
+	return validatePolicyStatus(&newPolicy.Status, path)
+}
+
+func validatePolicyStatus(status *policy.PolicyStatus, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if status.ObservedGeneration < 0 {
+		errs = append(errs, field.Invalid(path.Child("observedGeneration"), status.ObservedGeneration, "must not be negative"))
+	}
+	return append(errs, metav1validation.ValidateConditions(status.Conditions, path.Child("conditions"))...)
+}
+
 func validateTypeChecking(typeChecking *admissionregistrationv1.TypeChecking, path *field.Path) field.ErrorList {
 	if typeChecking == nil {
 		return nil

@@ -1,9 +1,9 @@
 // Copyright The Portcullis Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reconcile has a controller look at each stored ValidatingAdmissionPolicy
-// of which there may be something new to say, again after a failure, and now and
-// then at those that others may have written.
+// Package reconcile has a controller look at each stored policy of which there may be
+// something new to say, again after a failure, and now and then at those that others
+// may have written.
 //
 // It does not know what controllers look for and what they write.
 package reconcile
@@ -15,19 +15,15 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/catalog"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
-	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
 
 const (
-	// Kind is that of the policies.
-	Kind = "ValidatingAdmissionPolicy"
 	// CallTimeout bounds one call, so that a worker outlives an outage of etcd.
 	CallTimeout = 10 * time.Second
 
@@ -48,13 +44,6 @@ type Reports interface {
 	Watch(notify func(policy.ID)) (stop func())
 }
 
-// Policies are the stored policies.
-type Policies interface {
-	Get(ctx context.Context, name string, options metav1.GetOptions) (*v1alpha1.ValidatingAdmissionPolicy, error)
-	List(ctx context.Context, options metav1.ListOptions) (*v1alpha1.ValidatingAdmissionPolicyList, error)
-	UpdateStatus(ctx context.Context, stored *v1alpha1.ValidatingAdmissionPolicy, options metav1.UpdateOptions) (*v1alpha1.ValidatingAdmissionPolicy, error)
-}
-
 // Loop says how a controller looks at policies. It must not be copied.
 type Loop struct {
 	// Name is that of the queue of policies.
@@ -63,12 +52,10 @@ type Loop struct {
 	Workers int
 	// Sync looks at a policy, and again after an error. It may be called with
 	// several policies at a time, and with each once at a time.
-	Sync func(ctx context.Context, name string) error
-	// Due says at a resync whether a policy is to be looked at. Nil means each.
-	Due func(stored *v1alpha1.ValidatingAdmissionPolicy) bool
+	Sync func(ctx context.Context, id policy.ID) error
 	// Feed adds policies for reasons of the controller's own, until ctx ends. Nil
 	// means that there are none.
-	Feed func(ctx context.Context, add func(name string))
+	Feed func(ctx context.Context, add func(policy.ID))
 	// Failing and Recovered are logged when Sync begins to fail, and at the first
 	// call of Succeeded from then on.
 	Failing, Recovered string
@@ -77,14 +64,17 @@ type Loop struct {
 	failing atomic.Bool
 }
 
-// Run looks at policies until ctx ends. It may be called again when it has returned.
-func (l *Loop) Run(ctx context.Context, reports Reports, policies Policies) {
+// Run looks at policies of some kinds until ctx ends. It may be called again when it
+// has returned.
+func (l *Loop) Run(ctx context.Context, reports Reports, kinds ...Kind) {
 	queue := workqueue.NewTypedRateLimitingQueueWithConfig(
-		workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, lastRetry),
-		workqueue.TypedRateLimitingQueueConfig[string]{Name: l.Name})
+		workqueue.NewTypedItemExponentialFailureRateLimiter[policy.ID](firstRetry, lastRetry),
+		workqueue.TypedRateLimitingQueueConfig[policy.ID]{Name: l.Name})
 	defer reports.Watch(func(id policy.ID) {
-		if id.Kind == Kind {
-			queue.Add(id.Name)
+		for _, kind := range kinds {
+			if kind.Name == id.Kind {
+				queue.Add(id)
+			}
 		}
 	})()
 	var running sync.WaitGroup
@@ -92,7 +82,7 @@ func (l *Loop) Run(ctx context.Context, reports Reports, policies Policies) {
 		running.Go(func() { l.Feed(ctx, queue.Add) })
 	}
 	running.Go(func() {
-		wait.JitterUntilWithContext(ctx, func(ctx context.Context) { l.lookAgain(ctx, policies, queue.Add) }, resync, 0.2, true)
+		wait.JitterUntilWithContext(ctx, func(ctx context.Context) { lookAgain(ctx, kinds, queue.Add) }, resync, 0.2, true)
 	})
 	for range l.Workers {
 		running.Go(func() {
@@ -114,35 +104,29 @@ func (l *Loop) Succeeded(ctx context.Context) {
 
 // lookAgain adds the policies that are due. What it cannot list now it lists next
 // time.
-func (l *Loop) lookAgain(ctx context.Context, policies Policies, add func(name string)) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
-	defer cancel()
-	list, err := policies.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-	if err != nil {
-		return
-	}
-	for i := range list.Items {
-		if l.Due == nil || l.Due(&list.Items[i]) {
-			add(list.Items[i].Name)
+func lookAgain(ctx context.Context, kinds []Kind, add func(policy.ID)) {
+	for _, kind := range kinds {
+		for _, id := range kind.due(ctx) {
+			add(id)
 		}
 	}
 }
 
 // next looks at one policy. It returns false when there will be none any more.
-func (l *Loop) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[string]) bool {
-	name, stopped := queue.Get()
+func (l *Loop) next(ctx context.Context, queue workqueue.TypedRateLimitingInterface[policy.ID]) bool {
+	id, stopped := queue.Get()
 	if stopped {
 		return false
 	}
-	defer queue.Done(name)
-	err := l.Sync(ctx, name)
+	defer queue.Done(id)
+	err := l.Sync(ctx, id)
 	if err == nil {
-		queue.Forget(name)
+		queue.Forget(id)
 		return true
 	}
-	queue.AddRateLimited(name)
+	queue.AddRateLimited(id)
 	if ctx.Err() == nil && !apierrors.IsConflict(err) && !l.failing.Swap(true) {
-		klog.FromContext(ctx).Error(err, l.Failing, "policy", name)
+		klog.FromContext(ctx).Error(err, l.Failing, "kind", id.Kind, "namespace", id.Namespace, "policy", id.Name)
 	}
 	return true
 }

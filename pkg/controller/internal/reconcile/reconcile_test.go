@@ -39,10 +39,6 @@ func (r reported) Watch(notify func(policy.ID)) (stop func()) {
 // listed are the names of the stored policies. Without any, they cannot be listed.
 type listed []string
 
-func (listed) Get(context.Context, string, metav1.GetOptions) (*v1alpha1.ValidatingAdmissionPolicy, error) {
-	return nil, errors.New("not asked for")
-}
-
 func (l listed) List(context.Context, metav1.ListOptions) (*v1alpha1.ValidatingAdmissionPolicyList, error) {
 	if len(l) == 0 {
 		return nil, errors.New("no etcd")
@@ -54,8 +50,8 @@ func (l listed) List(context.Context, metav1.ListOptions) (*v1alpha1.ValidatingA
 	return list, nil
 }
 
-func (listed) UpdateStatus(context.Context, *v1alpha1.ValidatingAdmissionPolicy, metav1.UpdateOptions) (*v1alpha1.ValidatingAdmissionPolicy, error) {
-	return nil, errors.New("not asked for")
+func celKind(stored listed, due func(*v1alpha1.ValidatingAdmissionPolicy) bool) Kind {
+	return KindOf(ValidatingAdmissionPolicy, stored.List, due)
 }
 
 // lines are safe for concurrent use.
@@ -93,7 +89,7 @@ func run(t *testing.T, l *Loop, reports Reports) *lines {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.Run(ctx, reports, listed(nil))
+		l.Run(ctx, reports, celKind(nil, nil), Kind{Name: Policy, due: func(context.Context) []policy.ID { return nil }})
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -107,10 +103,18 @@ func TestWhatIsLookedAt(t *testing.T) {
 	looked := &lines{}
 	run(t, &Loop{
 		Name: "test", Workers: 2,
-		Sync: func(_ context.Context, name string) error { looked.add(name); return nil },
-		Feed: func(ctx context.Context, add func(string)) { add("c"); <-ctx.Done() },
-	}, reported{{Kind: Kind, Name: "a"}, {Kind: "ValidatingAdmissionPolicyBinding", Name: "no"}, {Kind: Kind, Name: "b"}})
-	looked.await(t, "a", "b", "c")
+		Sync: func(_ context.Context, id policy.ID) error { looked.add(id.Namespace + "/" + id.Name); return nil },
+		Feed: func(ctx context.Context, add func(policy.ID)) {
+			add(policy.ID{Kind: Policy, Namespace: "n", Name: "c"})
+			<-ctx.Done()
+		},
+	}, reported{
+		{Kind: ValidatingAdmissionPolicy, Name: "a"},
+		{Kind: "ValidatingAdmissionPolicyBinding", Name: "no"},
+		{Kind: ClusterPolicy, Name: "neither"},
+		{Kind: Policy, Namespace: "n", Name: "b"},
+	})
+	looked.await(t, "/a", "n/b", "n/c")
 }
 
 func TestLookAgain(t *testing.T) {
@@ -126,7 +130,7 @@ func TestLookAgain(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
-			(&Loop{Due: test.due}).lookAgain(t.Context(), test.stored, func(name string) { got = append(got, name) })
+			lookAgain(t.Context(), []Kind{celKind(test.stored, test.due)}, func(id policy.ID) { got = append(got, id.Name) })
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
@@ -144,8 +148,8 @@ func TestOutage(t *testing.T) {
 		errors.New("no etcd"), errors.New("no etcd"), nil,
 	}
 	attempt := 0
-	l.Sync = func(ctx context.Context, name string) error {
-		tried.add(name)
+	l.Sync = func(ctx context.Context, id policy.ID) error {
+		tried.add(id.Name)
 		err := failures[attempt]
 		attempt++
 		if err == nil {
@@ -154,8 +158,8 @@ func TestOutage(t *testing.T) {
 		}
 		return err
 	}
-	logged := run(t, l, reported{{Kind: Kind, Name: "a"}})
-	logged.await(t, `"level"=0 "msg"="It works"`, `"msg"="It fails" "error"="no etcd" "policy"="a"`)
+	logged := run(t, l, reported{{Kind: ValidatingAdmissionPolicy, Name: "a"}})
+	logged.await(t, `"level"=0 "msg"="It works"`, `"msg"="It fails" "error"="no etcd" "kind"="ValidatingAdmissionPolicy" "namespace"="" "policy"="a"`)
 	if got := strings.Join(tried.all(), ""); got != "aaaa" {
 		t.Errorf("%d attempts, want 4", len(got))
 	}

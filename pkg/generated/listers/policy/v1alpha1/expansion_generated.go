@@ -5,6 +5,18 @@
 
 package v1alpha1
 
+// ClusterPolicyListerExpansion allows custom methods to be added to
+// ClusterPolicyLister.
+type ClusterPolicyListerExpansion interface{}
+
+// PolicyListerExpansion allows custom methods to be added to
+// PolicyLister.
+type PolicyListerExpansion interface{}
+
+// PolicyNamespaceListerExpansion allows custom methods to be added to
+// PolicyNamespaceLister.
+type PolicyNamespaceListerExpansion interface{}
+
 // ValidatingAdmissionPolicyListerExpansion allows custom methods to be added to
 // ValidatingAdmissionPolicyLister.
 type ValidatingAdmissionPolicyListerExpansion interface{}

@@ -11,6 +11,10 @@ import (
 
 // Interface provides access to all the informers in this group version.
 type Interface interface {
+	// ClusterPolicies returns a ClusterPolicyInformer.
+	ClusterPolicies() TypedClusterPolicyInformer
+	// Policies returns a PolicyInformer.
+	Policies() TypedPolicyInformer
 	// ValidatingAdmissionPolicies returns a ValidatingAdmissionPolicyInformer.
 	ValidatingAdmissionPolicies() TypedValidatingAdmissionPolicyInformer
 	// ValidatingAdmissionPolicyBindings returns a ValidatingAdmissionPolicyBindingInformer.
@@ -26,6 +30,16 @@ type version struct {
 // New returns a new Interface.
 func New(f internalinterfaces.SharedInformerFactory, namespace string, tweakListOptions internalinterfaces.TweakListOptionsFunc) Interface {
 	return &version{factory: f, namespace: namespace, tweakListOptions: tweakListOptions}
+}
+
+// ClusterPolicies returns a TypedClusterPolicyInformer.
+func (v *version) ClusterPolicies() TypedClusterPolicyInformer {
+	return &clusterPolicyInformer{factory: v.factory, tweakListOptions: v.tweakListOptions}
+}
+
+// Policies returns a TypedPolicyInformer.
+func (v *version) Policies() TypedPolicyInformer {
+	return &policyInformer{factory: v.factory, namespace: v.namespace, tweakListOptions: v.tweakListOptions}
 }
 
 // ValidatingAdmissionPolicies returns a TypedValidatingAdmissionPolicyInformer.

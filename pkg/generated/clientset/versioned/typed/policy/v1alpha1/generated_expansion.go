@@ -7,6 +7,10 @@ package v1alpha1
 
 type AdmissionPreviewExpansion interface{}
 
+type ClusterPolicyExpansion interface{}
+
+type PolicyExpansion interface{}
+
 type ValidatingAdmissionPolicyExpansion interface{}
 
 type ValidatingAdmissionPolicyBindingExpansion interface{}

@@ -16,6 +16,8 @@ import (
 type PolicyV1alpha1Interface interface {
 	RESTClient() rest.Interface
 	AdmissionPreviewsGetter
+	ClusterPoliciesGetter
+	PoliciesGetter
 	ValidatingAdmissionPoliciesGetter
 	ValidatingAdmissionPolicyBindingsGetter
 }
@@ -27,6 +29,14 @@ type PolicyV1alpha1Client struct {
 
 func (c *PolicyV1alpha1Client) AdmissionPreviews() AdmissionPreviewInterface {
 	return newAdmissionPreviews(c)
+}
+
+func (c *PolicyV1alpha1Client) ClusterPolicies() ClusterPolicyInterface {
+	return newClusterPolicies(c)
+}
+
+func (c *PolicyV1alpha1Client) Policies(namespace string) PolicyInterface {
+	return newPolicies(c, namespace)
 }
 
 func (c *PolicyV1alpha1Client) ValidatingAdmissionPolicies() ValidatingAdmissionPolicyInterface {

@@ -19,6 +19,14 @@ func (c *FakePolicyV1alpha1) AdmissionPreviews() v1alpha1.AdmissionPreviewInterf
 	return newFakeAdmissionPreviews(c)
 }
 
+func (c *FakePolicyV1alpha1) ClusterPolicies() v1alpha1.ClusterPolicyInterface {
+	return newFakeClusterPolicies(c)
+}
+
+func (c *FakePolicyV1alpha1) Policies(namespace string) v1alpha1.PolicyInterface {
+	return newFakePolicies(c, namespace)
+}
+
 func (c *FakePolicyV1alpha1) ValidatingAdmissionPolicies() v1alpha1.ValidatingAdmissionPolicyInterface {
 	return newFakeValidatingAdmissionPolicies(c)
 }

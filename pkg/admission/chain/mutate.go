@@ -1,0 +1,108 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package chain
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
+	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
+)
+
+// reinvoked is the message of what a policy changes when it is asked again.
+const reinvoked = "asked again, since a later policy has changed the object"
+
+// Mutate lets the policies of the given kinds that mutate change the request, one after
+// the other in their order, and records what they find; no kinds means all. Each sees
+// what the former have made of the object, and so does Judge afterwards. It fails as
+// Judge does.
+//
+// After Reinvoke it asks only those whose object others have changed meanwhile, and
+// records what they change then, and errors.
+func (q *Question) Mutate(ctx context.Context, kinds []string, recorder *verdict.Recorder) error {
+	key := ""
+	if len(kinds) > 0 {
+		key = kinds[0]
+	}
+	if q.again && q.left[key] == q.request.Object {
+		return nil
+	}
+	if q.request.Time.IsZero() && !q.exempt {
+		q.request = q.request.At(q.clock.Now())
+	}
+	r := run{Question: q, recorder: recorder, mutating: true}
+	if err := r.all(ctx, kinds); err != nil {
+		return err
+	}
+	if q.left == nil {
+		q.left = map[string]*unstructured.Unstructured{}
+	}
+	q.left[key] = q.request.Object
+	return nil
+}
+
+// Reinvoke says whether policies that have been asked by Mutate must be asked once
+// more, since later ones have changed the object; Mutate asks those then. It happens
+// once, as kube-apiserver does with the webhooks whose reinvocationPolicy is IfNeeded.
+func (q *Question) Reinvoke() bool {
+	if q.again {
+		return false
+	}
+	for _, object := range q.left {
+		if object != q.request.Object {
+			q.again = true
+		}
+	}
+	return q.again
+}
+
+// Object returns what Mutate has made of the object of the request, or nil when it has
+// changed nothing.
+func (q *Question) Object() *unstructured.Unstructured {
+	if q.request.Object == q.incoming {
+		return nil
+	}
+	return q.request.Object
+}
+
+// changed records what a policy that mutates has found, and takes over the object that
+// it has made.
+func (r *run) changed(origin *verdict.Origin, took time.Duration, findings []verdict.Finding) error {
+	for i := range findings {
+		if findings[i].Kind == verdict.Mutated && findings[i].Object != nil {
+			r.become(r.request.WithObject(findings[i].Object))
+		}
+	}
+	if r.again {
+		findings = whenReinvoked(findings)
+	}
+	return r.recorder.Add(origin, took, findings...)
+}
+
+// become makes req the request that the following policies are asked about.
+func (r *run) become(req *request.Request) {
+	r.request = req
+	r.subject = *match.NewSubject(req, r.view)
+}
+
+// whenReinvoked leaves out what has been said before.
+func whenReinvoked(findings []verdict.Finding) []verdict.Finding {
+	told := make([]verdict.Finding, 0, len(findings))
+	for _, finding := range findings {
+		switch finding.Kind {
+		case verdict.NotMatched, verdict.Skip, verdict.Pass:
+			continue
+		case verdict.Mutated:
+			finding.Message = reinvoked
+		case verdict.Undecided, verdict.Fail, verdict.Error, verdict.Misconfigured, verdict.Refused, verdict.Annotation:
+		}
+		told = append(told, finding)
+	}
+	return slices.Clip(told)
+}

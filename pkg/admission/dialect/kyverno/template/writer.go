@@ -1,0 +1,133 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package template
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/jmespath"
+)
+
+const (
+	// maxText is the length that no text may exceed.
+	maxText = 2 << 20
+	// maxDepth is the depth of the values of variables that are looked at.
+	maxDepth = 1000
+)
+
+// A writer writes values as text, within the bounds of a text and of the request.
+type writer struct {
+	run  *jmespath.Run
+	text []byte
+}
+
+// raw adds a text as it is.
+func (w *writer) raw(text string) error {
+	if len(w.text)+len(text) > maxText {
+		return errTooLong
+	}
+	w.text = append(w.text, text...)
+	return nil
+}
+
+// value adds the JSON of a value, without space and with sorted keys, as encoding/json
+// writes it. Kyverno's substituteVarInPattern uses a library that promises the same.
+func (w *writer) value(ctx context.Context, value any, depth int) error {
+	if depth > maxDepth {
+		return errDepth
+	}
+	if err := w.run.Spend(ctx, 1, 0); err != nil {
+		return err
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		return w.object(ctx, value, depth)
+	case []any:
+		return w.list(ctx, value, depth)
+	case string:
+		return w.quoted(value)
+	case nil:
+		return w.raw("null")
+	case bool:
+		return w.raw(strconv.FormatBool(value))
+	case int64:
+		return w.raw(strconv.FormatInt(value, 10))
+	default:
+		return w.other(value)
+	}
+}
+
+func (w *writer) object(ctx context.Context, object map[string]any, depth int) error {
+	if err := w.raw("{"); err != nil {
+		return err
+	}
+	for i, key := range slices.Sorted(maps.Keys(object)) {
+		if i > 0 {
+			w.text = append(w.text, ',')
+		}
+		if err := w.quoted(key); err != nil {
+			return err
+		}
+		w.text = append(w.text, ':')
+		if err := w.value(ctx, object[key], depth+1); err != nil {
+			return err
+		}
+	}
+	return w.raw("}")
+}
+
+func (w *writer) list(ctx context.Context, list []any, depth int) error {
+	if err := w.raw("["); err != nil {
+		return err
+	}
+	for i, item := range list {
+		if i > 0 {
+			w.text = append(w.text, ',')
+		}
+		if err := w.value(ctx, item, depth+1); err != nil {
+			return err
+		}
+	}
+	return w.raw("]")
+}
+
+// quoted adds a JSON text, with what HTML treats as special escaped.
+func (w *writer) quoted(text string) error {
+	if !verbatim(text) {
+		return w.other(text)
+	}
+	if len(w.text)+len(text)+2 > maxText {
+		return errTooLong
+	}
+	w.text = append(w.text, '"')
+	w.text = append(w.text, text...)
+	w.text = append(w.text, '"')
+	return nil
+}
+
+func (w *writer) other(value any) error {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return w.raw(string(encoded))
+}
+
+// verbatim says whether a text stands in JSON as it is.
+func verbatim(text string) bool {
+	for i := range len(text) {
+		switch c := text[i]; {
+		case c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\':
+			return false
+		case c == '<' || c == '>' || c == '&':
+			return false
+		}
+	}
+	return true
+}

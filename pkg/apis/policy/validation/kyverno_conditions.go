@@ -1,0 +1,124 @@
+// Copyright The Portcullis Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package validation
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
+)
+
+// operators are the comparisons of Kyverno's pkg/engine/variables/operator.
+func operators() []string {
+	return []string{
+		"Equal", "Equals", "NotEqual", "NotEquals", "In", "NotIn", "AnyIn", "AllIn", "AnyNotIn", "AllNotIn",
+		"GreaterThan", "GreaterThanOrEquals", "LessThan", "LessThanOrEquals",
+		"DurationGreaterThan", "DurationGreaterThanOrEquals", "DurationLessThan", "DurationLessThanOrEquals",
+	}
+}
+
+// validatePreconditions accepts any and all and, where the older form is allowed, a list.
+func validatePreconditions(raw *apiextensionsv1.JSON, listAllowed bool, path *field.Path) field.ErrorList {
+	if raw == nil {
+		return nil
+	}
+	text := bytes.TrimSpace(raw.Raw)
+	isList := bytes.HasPrefix(text, []byte("["))
+	switch {
+	case isList && listAllowed:
+		var list []kyvernov1.Condition
+		if errs := decodeStrictly(text, &list, path); len(errs) > 0 {
+			return errs
+		}
+		return validateConditions(list, path)
+	case !isList && bytes.HasPrefix(text, []byte("{")):
+		var conditions kyvernov1.AnyAllConditions
+		if errs := decodeStrictly(text, &conditions, path); len(errs) > 0 {
+			return errs
+		}
+		return append(validateConditions(conditions.Any, path.Child("any")), validateConditions(conditions.All, path.Child("all"))...)
+	case listAllowed:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be an object with any and all, or a list of conditions")}
+	default:
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be an object with any and all")}
+	}
+}
+
+func validateConditions(conditions []kyvernov1.Condition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	for i := range conditions {
+		errs = append(errs, validateCondition(&conditions[i], path.Index(i))...)
+	}
+	return errs
+}
+
+func validateCondition(condition *kyvernov1.Condition, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	if condition.Key == nil {
+		errs = append(errs, field.Required(path.Child("key"), "say what to compare"))
+	}
+	switch operator := condition.Operator; {
+	case operator == "":
+		errs = append(errs, field.Required(path.Child("operator"), "say how to compare"))
+	case !slices.Contains(operators(), operator):
+		errs = append(errs, field.NotSupported(path.Child("operator"), operator, operators()))
+	}
+	if condition.Value == nil {
+		return append(errs, field.Required(path.Child("value"), "say what to compare with; null is no value"))
+	}
+	if condition.Key == nil || !isOperationKey(condition.Key.Raw) {
+		return errs
+	}
+	return append(errs, validateOperationValue(condition.Value.Raw, path.Child("value"))...)
+}
+
+// isOperationKey says whether a condition is about the operation of the request, of
+// which all values are known.
+func isOperationKey(raw []byte) bool {
+	var key string
+	if err := json.Unmarshal(raw, &key); err != nil {
+		return false
+	}
+	return strings.ReplaceAll(key, " ", "") == "{{request.operation}}"
+}
+
+// validateOperationValue refuses what no operation is: the condition would never, or
+// always, hold.
+func validateOperationValue(raw []byte, path *field.Path) field.ErrorList {
+	var values []any
+	if err := json.Unmarshal(raw, &values); err != nil {
+		var value any
+		if err := json.Unmarshal(raw, &value); err != nil {
+			return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
+		}
+		return validateOperationName(value, path)
+	}
+	var errs field.ErrorList
+	for i, value := range values {
+		errs = append(errs, validateOperationName(value, path.Index(i))...)
+	}
+	return errs
+}
+
+func validateOperationName(value any, path *field.Path) field.ErrorList {
+	name, ok := value.(string)
+	if ok && (hasVariable(name) || slices.Contains(operations(), kyvernov1.Operation(name))) {
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, value, operations())}
+}
+
+func operations() []kyvernov1.Operation {
+	return []kyvernov1.Operation{"CREATE", "UPDATE", "DELETE", "CONNECT"}
+}
+
+// hasVariable says whether a text may have a variable, which is known only when a
+// request comes.
+func hasVariable(text string) bool { return strings.Contains(text, "{{") }
