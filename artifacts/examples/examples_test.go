@@ -12,17 +12,25 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy/v1alpha1"
 )
 
-const quickstart = "quickstart"
+const (
+	quickstart        = "quickstart"
+	clusterPolicyKind = "ClusterPolicy"
+)
 
 // judgeFunc answers what the policies of an example make of the request of a case.
 type judgeFunc func(t *testing.T, ex example, c testCase) v1alpha1.AdmissionPreviewStatus
@@ -43,15 +51,7 @@ func TestEveryExampleIsComplete(t *testing.T) {
 			if len(ex.policies) == 0 {
 				t.Errorf("%s holds no policy", policiesFile)
 			}
-			if !slices.ContainsFunc(ex.cases, func(c testCase) bool { return c.want.Allowed }) {
-				t.Error("has no case that is allowed")
-			}
-			if !slices.ContainsFunc(ex.cases, func(c testCase) bool { return !c.want.Allowed }) {
-				t.Error("has no case that is denied")
-			}
-			for _, c := range ex.cases {
-				checkCase(t, c)
-			}
+			checkCases(t, ex)
 			for _, r := range ex.refusals {
 				if r.want.Code == 0 || r.want.Message == "" {
 					t.Errorf("%s%s.yaml wants no code or no message", refusedPrefix, r.name)
@@ -59,6 +59,48 @@ func TestEveryExampleIsComplete(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checkCases: an example shows a request that is denied and one that is not, or, if it
+// mutates, one that is changed and one that is not.
+func checkCases(t *testing.T, ex example) {
+	t.Helper()
+	has := func(matches func(verdict) bool) bool {
+		return slices.ContainsFunc(ex.cases, func(c testCase) bool { return matches(c.want) })
+	}
+	if mutates(t, ex) {
+		if !has(func(want verdict) bool { return want.Object != nil }) {
+			t.Error("has no case that changes the object")
+		}
+		if !has(func(want verdict) bool { return want.Allowed && want.Object == nil }) {
+			t.Error("has no case that leaves the object as it is")
+		}
+	} else {
+		if !has(func(want verdict) bool { return want.Allowed }) {
+			t.Error("has no case that is allowed")
+		}
+		if !has(func(want verdict) bool { return !want.Allowed }) {
+			t.Error("has no case that is denied")
+		}
+	}
+	for _, c := range ex.cases {
+		checkCase(t, c)
+	}
+}
+
+// mutates says whether the example has mutate rules.
+func mutates(t *testing.T, ex example) bool {
+	t.Helper()
+	for _, raw := range ex.policies {
+		var object metav1.TypeMeta
+		if err := json.Unmarshal(raw.Raw, &object); err != nil {
+			t.Fatal(err)
+		}
+		if object.Kind == clusterPolicyKind {
+			return true
+		}
+	}
+	return false
 }
 
 func checkCase(t *testing.T, c testCase) {
@@ -73,6 +115,14 @@ func checkCase(t *testing.T, c testCase) {
 	}
 	if c.want.Allowed && !wantsNoResult {
 		t.Errorf("case %s is allowed and wants code, reason or message", c.name)
+	}
+	if c.want.Object == nil {
+		return
+	}
+	if !c.want.Allowed || c.request.Object == nil {
+		t.Errorf("case %s wants an object of a request that is denied or has none", c.name)
+	} else if reflect.DeepEqual(decode(t, c.want.Object.Raw), decode(t, c.request.Object.Raw)) {
+		t.Errorf("case %s wants the object of the request: leave it out", c.name)
 	}
 }
 
@@ -189,7 +239,11 @@ func runCases(t *testing.T, examples []example, judge judgeFunc) {
 	for _, ex := range examples {
 		t.Run(ex.name, func(t *testing.T) {
 			for _, c := range ex.cases {
-				t.Run(c.name, func(t *testing.T) { compare(t, judge(t, ex, c), c.want) })
+				t.Run(c.name, func(t *testing.T) {
+					status := judge(t, ex, c)
+					compare(t, status, c.want)
+					compareObject(t, status, c)
+				})
 			}
 		})
 	}
@@ -217,4 +271,59 @@ func compare(t *testing.T, status v1alpha1.AdmissionPreviewStatus, want verdict)
 	if !maps.Equal(status.AuditAnnotations, want.AuditAnnotations) {
 		t.Errorf("audit annotations:\n got %q\nwant %q", status.AuditAnnotations, want.AuditAnnotations)
 	}
+}
+
+// compareObject compares what has become of the object of an admitted request, and looks
+// that the patch leads there.
+func compareObject(t *testing.T, status v1alpha1.AdmissionPreviewStatus, c testCase) {
+	t.Helper()
+	if !c.want.Allowed || c.request.Object == nil {
+		return
+	}
+	want := c.want.Object
+	if want == nil {
+		want = c.request.Object
+		if len(status.Patch) != 0 {
+			t.Errorf("patch %s, want none", marshal(t, status.Patch))
+		}
+	}
+	if status.Object == nil {
+		t.Fatal("no object")
+	}
+	if diff := cmp.Diff(decode(t, want.Raw), decode(t, status.Object.Raw)); diff != "" {
+		t.Errorf("object (-want +got):\n%s", diff)
+	}
+	if len(status.Patch) == 0 {
+		return
+	}
+	patch, err := jsonpatch.DecodePatch(marshal(t, status.Patch))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patched, err := patch.Apply(c.request.Object.Raw)
+	if err != nil {
+		t.Fatalf("the patch does not apply: %v", err)
+	}
+	if diff := cmp.Diff(decode(t, want.Raw), decode(t, patched)); diff != "" {
+		t.Errorf("patched object (-want +got):\n%s", diff)
+	}
+}
+
+// decode tells whole numbers from others.
+func decode(t *testing.T, object []byte) any {
+	t.Helper()
+	var decoded any
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(object, &decoded); err != nil {
+		t.Fatal(err)
+	}
+	return decoded
+}
+
+func marshal(t *testing.T, object any) []byte {
+	t.Helper()
+	encoded, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return encoded
 }

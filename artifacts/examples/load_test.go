@@ -63,6 +63,8 @@ type verdict struct {
 	Message          string              `json:"message,omitempty"`
 	Warnings         []string            `json:"warnings,omitempty"`
 	AuditAnnotations map[string]string   `json:"auditAnnotations,omitempty"`
+	// Object is that of the request after all mutation, where it changes.
+	Object *runtime.RawExtension `json:"object,omitempty"`
 }
 
 // refusal is an object that must be refused when it is written.

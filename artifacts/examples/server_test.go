@@ -124,6 +124,8 @@ func resourceOf(kind string) (schema.GroupVersionResource, error) {
 		return v1alpha1.SchemeGroupVersion.WithResource("validatingadmissionpolicies"), nil
 	case "ValidatingAdmissionPolicyBinding":
 		return v1alpha1.SchemeGroupVersion.WithResource("validatingadmissionpolicybindings"), nil
+	case clusterPolicyKind:
+		return v1alpha1.SchemeGroupVersion.WithResource("clusterpolicies"), nil
 	default:
 		return schema.GroupVersionResource{}, fmt.Errorf("no resource for kind %q", kind)
 	}

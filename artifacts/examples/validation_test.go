@@ -39,6 +39,8 @@ func validate(object runtime.Object) (field.ErrorList, error) {
 		return validation.ValidateValidatingAdmissionPolicy(object), nil
 	case *policy.ValidatingAdmissionPolicyBinding:
 		return validation.ValidateValidatingAdmissionPolicyBinding(object), nil
+	case *policy.ClusterPolicy:
+		return validation.ValidateClusterPolicy(object), nil
 	default:
 		return nil, fmt.Errorf("no validation for %T", object)
 	}
@@ -84,9 +86,11 @@ func TestBindingsNamePoliciesOfTheirExample(t *testing.T) {
 				if object.APIVersion != v1alpha1.SchemeGroupVersion.String() {
 					t.Errorf("%s %s has apiVersion %s", object.Kind, object.Name, object.APIVersion)
 				}
-				if object.Spec.PolicyName != "" {
+				switch {
+				case object.Kind == clusterPolicyKind: // needs no binding
+				case object.Spec.PolicyName != "":
 					bound[object.Spec.PolicyName] = true
-				} else {
+				default:
 					names[object.Name] = true
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/registry/rest"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/utils/clock"
 
@@ -79,6 +80,11 @@ func (c *Config) AddEngine(objects Cluster) error {
 	if err != nil {
 		return err
 	}
+	convergence := plugin.NewConvergence(registered, policies.Diverges)
+	c.Extra.Hooks = with(c.Extra.Hooks, convergenceHook, func(hook genericapiserver.PostStartHookContext) error {
+		go convergence.Run(hook)
+		return nil
+	})
 	judge := frankJudge{Registered: registered, ready: both(warm, follower.Ready)}
 	candidates := &admissionpreview.Candidates{Read: manifests.DecodeNew, Compiler: policies}
 	c.Extra.Virtual = with(c.Extra.Virtual, previewResource, rest.Storage(admissionpreview.NewREST(judge, objects.View, candidates, c.access(current))))

@@ -30,6 +30,8 @@ const (
 	usesHook     = "portcullis-follow-params"
 	restHook     = "portcullis-rest-policies"
 
+	convergenceHook = "portcullis-convergence"
+
 	bootstrapHook = "portcullis-follow-bootstrap-policies"
 )
 

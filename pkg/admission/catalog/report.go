@@ -29,6 +29,9 @@ type Report struct {
 	// Displaced says that something that is fixed has the place of the object, which
 	// has no effect; see Catalog.Fix.
 	Displaced bool
+	// Diverging says why the policy, as it is, changes what it has made of an object
+	// again, if that has been seen.
+	Diverging string
 	// Binding says that the object is not a policy but binds one.
 	Binding bool
 	// Bindings is the number of bindings that are known to name the policy. One that
@@ -56,6 +59,29 @@ func (c *Catalog) Report(id policy.ID) (Report, bool) {
 	report.Bindings, report.BoundSince = c.bindings[id].count, c.bindings[id].since
 	report.Displaced = c.fixed[id] != nil
 	return report, true
+}
+
+// Diverges notes that a policy changes what it has made of an object again, and why. A
+// unit that is not in force any more is passed over; the first reason stays.
+func (c *Catalog) Diverges(unit *policy.Unit, why string) {
+	if c.diverges(unit, why) {
+		c.notify([]policy.ID{unit.ID})
+	}
+}
+
+func (c *Catalog) diverges(unit *policy.Unit, why string) bool {
+	c.writing.Lock() // nobody else replaces entries meanwhile
+	defer c.writing.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	entry, ok := c.entries[unit.ID]
+	if !ok || entry.unit != unit || entry.report.Diverging != "" {
+		return false
+	}
+	next := *entry
+	next.report.Diverging = why
+	c.entries[unit.ID] = &next
+	return true
 }
 
 // Watch calls notify with each policy that there is, and from then on with each

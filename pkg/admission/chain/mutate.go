@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
@@ -69,6 +70,14 @@ func (q *Question) Object() *unstructured.Unstructured {
 		return nil
 	}
 	return q.request.Object
+}
+
+// Unit returns the policy of that name that the question is asked of, or nil.
+func (q *Question) Unit(id policy.ID) *policy.Unit {
+	if q.set == nil {
+		return nil
+	}
+	return q.set.Policy(id)
 }
 
 // changed records what a policy that mutates has found, and takes over the object that

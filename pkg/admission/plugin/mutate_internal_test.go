@@ -4,6 +4,7 @@
 package plugin
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -171,5 +172,38 @@ func TestForeignServer(t *testing.T) {
 	object = configMap(nil)
 	if err := admit(object, stamp(t, "Early", "a", "x", "error", false)); err == nil || object.GetLabels() != nil {
 		t.Errorf("got %v and error %v, want a denial", object, err)
+	}
+}
+
+// TestConvergence: of a policy that changes its own result, whoever reports it hears,
+// when the request has been answered, and no more than a few requests are looked at.
+func TestConvergence(t *testing.T) {
+	appends, sets := stamp(t, "Late", "late", "x", "2", true), stamp(t, "Early", "early", "y", "1", false)
+	r := registered(t, appends, sets)
+	told := make(chan string, 100)
+	c := NewConvergence(r, func(unit *policy.Unit, text string) { told <- unit.ID.Name + ": " + text })
+	for range 10 {
+		if _, err := r.Mutate(t.Context(), create(configMap(nil)), empty(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(c.waiting) != maxLooks {
+		t.Errorf("%d requests are to be looked at, want %d", len(c.waiting), maxLooks)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		c.Run(ctx)
+	}()
+	for range maxLooks {
+		if got, want := <-told, `late: rule "stamp" changes an object again that all rules have been applied to: replace /metadata/labels/x`; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	cancel()
+	<-done
+	if len(told) > 0 {
+		t.Errorf("and %q", <-told)
 	}
 }

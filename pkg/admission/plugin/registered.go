@@ -32,6 +32,8 @@ type Registered struct {
 	chain    *chain.Chain
 	plugins  plugins
 	observer Observer
+	// convergence is nil where nobody looks at what has been mutated.
+	convergence *Convergence
 }
 
 // plugins are a chain of plugins with its two phases: first those that mutate change
@@ -70,7 +72,13 @@ func (r *Registered) Run(ctx context.Context, req *request.Request, view cluster
 // Mutate lets the stored policies that mutate have their say about req. It fails as
 // Run does.
 func (r *Registered) Mutate(ctx context.Context, req *request.Request, view cluster.View) (verdict.Verdict, error) {
-	return r.observed(ctx, req, view, r.mutate)
+	return r.observed(ctx, req, view, func(ctx context.Context, question *chain.Question, req *request.Request) (verdict.Verdict, error) {
+		answer, err := r.mutate(ctx, question, req)
+		if err == nil {
+			r.convergence.offer(question, req, view, &answer)
+		}
+		return answer, err
+	})
 }
 
 func (r *Registered) observed(ctx context.Context, req *request.Request, view cluster.View, ask phase) (verdict.Verdict, error) {

@@ -254,7 +254,7 @@ func TestSeriesFollowThePolicies(t *testing.T) {
 			t.Errorf("%s is there after the policy was deleted", name)
 		}
 	}
-	if got, want := len(samples(t, m)), before-9; got != want {
+	if got, want := len(samples(t, m)), before-10; got != want {
 		t.Errorf("%d series after the deletion, want %d", got, want)
 	}
 

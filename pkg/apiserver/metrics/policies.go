@@ -15,7 +15,7 @@ import (
 
 // policyCounters are those of one stored policy. All of their series are there from
 // the beginning, so that the first error is an increase. The series are made when they
-// are read: ten thousand policies have ninety thousand.
+// are read: ten thousand policies have a hundred thousand.
 type policyCounters struct {
 	outcomes [gravities]atomic.Uint64
 	failures atomic.Uint64

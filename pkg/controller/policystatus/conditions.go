@@ -20,6 +20,9 @@ const (
 	// Ready says whether requests are judged by this generation of the policy, as
 	// its writer wants it.
 	Ready = "Ready"
+	// Converges is False on a policy whose rules change an object again that they have
+	// been applied to. Without the condition nothing of that kind has been seen.
+	Converges = "Converges"
 
 	reasonCompiled      = "Compiled"
 	reasonCompileFailed = "CompileFailed"
@@ -28,6 +31,7 @@ const (
 	reasonNotCompiled   = "NotCompiled"
 	reasonDisplaced     = "Displaced"
 	reasonPropagating   = "Propagating"
+	reasonDiverges      = "ChangesItsResult"
 )
 
 // conditions are what a report says to the writer of a policy, if it is in force on
@@ -57,7 +61,13 @@ func (w *words) conditions(report catalog.Report, failurePolicy string) []metav1
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonDisplaced
 		ready.Message = "a bootstrap policy of this name judges in its place: delete it"
 	}
-	return []metav1.Condition{compiled, ready}
+	if report.Diverging == "" {
+		return []metav1.Condition{compiled, ready}
+	}
+	return []metav1.Condition{compiled, ready, {
+		Type: Converges, Status: metav1.ConditionFalse, Reason: reasonDiverges, Message: message.Bounded(report.Diverging),
+		ObservedGeneration: report.Generation,
+	}}
 }
 
 // whole says that a policy judges as its writer wants it, where it is in force.

@@ -136,6 +136,9 @@ func (o *object) say(wanted []metav1.Condition, generation int64) bool {
 			changed = true
 		}
 	}
+	if converges := meta.FindStatusCondition(*o.conditions, Converges); converges != nil && converges.ObservedGeneration != generation {
+		changed = meta.RemoveStatusCondition(o.conditions, Converges) || changed
+	}
 	if o.observed != nil && *o.observed != generation {
 		*o.observed, changed = generation, true
 	}

@@ -77,6 +77,10 @@ func TestDerivation(t *testing.T) {
 			want: "CREATE example.com/v1, Kind=Widget example.com/v1, Resource=widgets/ /w", object: "", oldObject: "-",
 		},
 		{
+			name: "an unknown kind of a custom group", spec: "  request: {object: " + unknown + "}",
+			want: "CREATE example.com/v1, Kind=Widget example.com/v1, Resource=widgets/ /w", object: "", oldObject: "-",
+		},
+		{
 			name: "subresource", spec: `  request: {operation: UPDATE, resource: {group: apps, version: v1, resource: deployments}, subResource: scale, name: web, namespace: prod,
     object: {apiVersion: autoscaling/v1, kind: Scale}, oldObject: {apiVersion: autoscaling/v1, kind: Scale}}`,
 			want: "UPDATE autoscaling/v1, Kind=Scale apps/v1, Resource=deployments/scale prod/web", object: "", oldObject: "",
@@ -174,8 +178,8 @@ func TestUnusableRequests(t *testing.T) {
 			`spec.request.operation: Unsupported value: "create": supported values: "CREATE", "UPDATE", "DELETE", "CONNECT"`,
 		}},
 		{"no kind", "  request: {object: {metadata: {name: a}}}", []string{"spec.request.kind: Required value: needed with version and kind where the object has no apiVersion and kind"}},
-		{"kind that the cluster lacks", "  request: {object: " + unknown + "}", []string{
-			"spec.request.resource: Required value: the cluster has no kind example.com/v1, Kind=Widget: name the resource, or lay its CustomResourceDefinition over the cluster in spec.cluster",
+		{"kind that the cluster lacks", "  request: {object: {apiVersion: apps/v1, kind: Deploymnt, metadata: {name: web}}}", []string{
+			"spec.request.resource: Required value: the cluster has no kind apps/v1, Kind=Deploymnt: name the resource, or lay its CustomResourceDefinition over the cluster in spec.cluster",
 		}},
 		{"object is a list", "  request: {object: [], oldObject: 1, options: a}", []string{
 			"spec.request.object: Invalid value: must be a JSON object",

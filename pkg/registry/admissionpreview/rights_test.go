@@ -50,7 +50,12 @@ func TestMayRead(t *testing.T) {
 		{name: "no authorizer", user: jane, ref: secret},
 		{name: "unknown kind", user: jane, ref: verdict.ParamRef{APIVersion: "example.com/v1", Kind: "Secret", Name: "key"}, answer: allow},
 		{name: "broken version", user: jane, ref: verdict.ParamRef{APIVersion: "a/b/c", Kind: "Secret", Name: "key"}, answer: allow},
-		{name: "no name", user: jane, ref: verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "prod"}, answer: allow},
+		{name: "all of a namespace", user: jane, ref: verdict.ParamRef{APIVersion: "v1", Kind: "Secret", Namespace: "prod"}, answer: func(a authorizer.Attributes) (authorizer.Decision, error) {
+			if a.GetVerb() == "list" && a.GetResource() == "secrets" && a.GetNamespace() == "prod" && a.GetName() == "" {
+				return authorizer.DecisionAllow, nil
+			}
+			return authorizer.DecisionNoOpinion, nil
+		}, want: true, asked: 1},
 	}
 	view, err := offline.New(nil)
 	if err != nil {

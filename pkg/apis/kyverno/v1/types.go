@@ -32,8 +32,7 @@ const (
 type Spec struct {
 	// Rules are applied in their order; each sees what the former have made of the object.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	Rules []Rule `json:"rules,omitempty"`
 	// ApplyRules is All (the default), or One: no rule after the first that has changed the object.
 	// +optional

@@ -18,6 +18,12 @@ import (
 // puts one variable into another.
 const contextCharacters = "_-."
 
+// The methods of an apiCall; GET when absent.
+const (
+	methodGet  = "GET"
+	methodPost = "POST"
+)
+
 func (v *ruleValidator) validateContext(entries []kyvernov1.ContextEntry, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range entries {
@@ -115,13 +121,13 @@ func validateAPICall(call *kyvernov1.APICall, path *field.Path) field.ErrorList 
 		errs = append(errs, field.Required(path.Child("urlPath"), "give a path of the API of the cluster, such as /api/v1/namespaces"))
 	}
 	switch call.Method {
-	case "", "GET":
+	case "", methodGet:
 		if len(call.Data) > 0 {
 			errs = append(errs, field.Forbidden(path.Child("data"), "only a POST has data: set method to POST, or remove it"))
 		}
-	case "POST":
+	case methodPost:
 	default:
-		errs = append(errs, field.NotSupported(path.Child("method"), call.Method, []string{"GET", "POST"}))
+		errs = append(errs, field.NotSupported(path.Child("method"), call.Method, []string{methodGet, methodPost}))
 	}
 	keys := sets.New[string]()
 	for i, data := range call.Data {
