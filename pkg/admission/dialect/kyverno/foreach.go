@@ -4,6 +4,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,24 +41,28 @@ type loop struct {
 // apply implements mutation. Each loop sees as request.object what the former have made
 // of it; within a loop request.object stays, while the patches add up. See mutateForEach
 // in Kyverno's pkg/engine/handlers/mutation.
-func (f *forEach) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, error) {
+func (f *forEach) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, string, error) {
+	var why string
 	for i, loop := range f.loops {
-		changed, err := loop.apply(ctx, e, object)
+		changed, unmet, err := loop.apply(ctx, e, object)
 		if err != nil {
-			return nil, fmt.Errorf("foreach[%d]: %w", i, err)
+			return nil, "", fmt.Errorf("foreach[%d]: %w", i, err)
 		}
+		why = cmp.Or(why, unmet)
 		if !patch.Equal(object, changed) {
 			object = changed
 			e.show(&unstructured.Unstructured{Object: object})
 		}
 	}
-	return object, nil
+	return object, why, nil
 }
 
-func (l *loop) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, error) {
+// apply returns the changed object, and why the first element changed nothing, if it is
+// known.
+func (l *loop) apply(ctx context.Context, e *evaluation, object map[string]any) (changed map[string]any, why string, err error) {
 	elements, err := l.elements(ctx, e)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	seen := e.shown
 	for i := range elements {
@@ -68,12 +73,16 @@ func (l *loop) apply(ctx context.Context, e *evaluation, object map[string]any) 
 		if elements[index] == nil {
 			continue
 		}
-		if object, err = l.element(ctx, e, object, elements[index], index); err != nil {
-			return nil, fmt.Errorf("element %d of %s: %w", index, l.text, err)
+		var unmet string
+		if object, unmet, err = l.element(ctx, e, object, elements[index], index); err != nil {
+			return nil, "", fmt.Errorf("element %d of %s: %w", index, l.text, err)
+		}
+		if unmet != "" && why == "" {
+			why = fmt.Sprintf("element %d of %s: %s", index, l.text, unmet)
 		}
 		e.show(seen) // what an inner loop has shown of its work ends with it
 	}
-	return object, nil
+	return object, why, nil
 }
 
 // elements returns what the list stands for: what is no list is its only element.
@@ -92,20 +101,20 @@ func (l *loop) elements(ctx context.Context, e *evaluation) ([]any, error) {
 }
 
 // element applies the body for one element.
-func (l *loop) element(ctx context.Context, e *evaluation, object map[string]any, element any, index int) (map[string]any, error) {
+func (l *loop) element(ctx context.Context, e *evaluation, object map[string]any, element any, index int) (map[string]any, string, error) {
 	if err := e.run.Spend(ctx, 1, 0); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	pop := e.variables.Push(element, index)
 	defer pop()
 	end := e.variables.Begin(l.entries)
 	defer end()
-	held, _, err := l.preconditions.Holds(ctx, e.run, e.variables)
+	held, why, err := l.preconditions.Holds(ctx, e.run, e.variables)
 	if err != nil {
-		return nil, fmt.Errorf("preconditions: %w", err)
+		return nil, "", fmt.Errorf("preconditions: %w", err)
 	}
 	if !held {
-		return object, nil
+		return object, "preconditions not met: " + why, nil
 	}
 	return l.body.apply(ctx, e, object)
 }

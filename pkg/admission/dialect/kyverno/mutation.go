@@ -7,14 +7,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/jsonpatch"
-	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/merge"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/template"
 	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 )
@@ -28,38 +27,35 @@ const maxObjectBytes = 3 << 20
 
 // mutation is what a rule changes: an overlay, a jsonPatch or a forEach.
 type mutation interface {
-	// apply returns the changed object, which shares what has not changed with object.
-	apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, error)
+	// apply returns the changed object, which shares what has not changed with object. Why
+	// says why nothing was changed, where a condition of the mutation itself is to blame.
+	apply(ctx context.Context, e *evaluation, object map[string]any) (changed map[string]any, why string, err error)
 }
 
 // overlay is a patchStrategicMerge.
-type overlay struct{ patch *template.Template }
+type overlay struct{ patch *anchor.Overlay }
 
-func (o *overlay) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, error) {
-	rendered, err := o.patch.Render(ctx, e.run, e.variables)
+func (o *overlay) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, string, error) {
+	merged, why, err := o.patch.Apply(ctx, e.run, e.variables, object)
 	if err != nil {
-		return nil, fmt.Errorf("patchStrategicMerge: %w", err)
+		return nil, "", fmt.Errorf("patchStrategicMerge: %w", err)
 	}
-	merged, err := merge.Merge(object, rendered)
-	if err != nil {
-		return nil, fmt.Errorf("patchStrategicMerge: %w", err)
-	}
-	return merged, nil
+	return merged, why, nil
 }
 
 // jsonPatch is a patchesJson6902.
 type jsonPatch struct{ patch *jsonpatch.Template }
 
-func (p *jsonPatch) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, error) {
+func (p *jsonPatch) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, string, error) {
 	operations, err := p.patch.Render(ctx, e.run, e.variables)
 	if err != nil {
-		return nil, fmt.Errorf("patchesJson6902: %w", err)
+		return nil, "", fmt.Errorf("patchesJson6902: %w", err)
 	}
 	patched, err := jsonpatch.Apply(object, operations, maxObjectBytes)
 	if err != nil {
-		return nil, fmt.Errorf("patchesJson6902: %w", err)
+		return nil, "", fmt.Errorf("patchesJson6902: %w", err)
 	}
-	return patched, nil
+	return patched, "", nil
 }
 
 // mutation compiles what a rule changes.
@@ -82,8 +78,7 @@ func (c *ruleCompiler) patch(strategic *jsonValue, text string, at template.Plac
 			c.errs = append(c.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
 			return nil
 		}
-		c.anchors(value, path)
-		compiled, faults := c.templates.Value(value, at)
+		compiled, faults := anchor.Compile(value, c.templates, at)
 		c.faults(faults, path)
 		c.uses(compiled.Uses(), path)
 		return &overlay{patch: compiled}
@@ -99,30 +94,6 @@ func (c *ruleCompiler) patch(strategic *jsonValue, text string, at template.Plac
 	}
 	c.uses(compiled.Uses(), path)
 	return &jsonPatch{patch: compiled}
-}
-
-// anchors refuses the anchors of an overlay, which are not understood yet: merged as
-// they stand, they would be written into objects.
-func (c *ruleCompiler) anchors(value any, path *field.Path) {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, child := range value {
-			if isAnchor(key) {
-				c.errs = append(c.errs, field.Forbidden(path.Key(key), "anchors are not supported yet: use preconditions, foreach or patchesJson6902"))
-				continue
-			}
-			c.anchors(child, path.Child(key))
-		}
-	case []any:
-		for i, child := range value {
-			c.anchors(child, path.Index(i))
-		}
-	}
-}
-
-func isAnchor(key string) bool {
-	opening := strings.IndexByte(key, '(')
-	return opening >= 0 && opening <= 1 && strings.HasSuffix(key, ")") && (opening == 0 || strings.ContainsRune("+<=^X", rune(key[0])))
 }
 
 func decodedJSON(raw *jsonValue) (any, error) {

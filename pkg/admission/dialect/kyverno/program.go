@@ -4,6 +4,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -65,11 +66,14 @@ type evaluation struct {
 // looked at, in their order; a rule that cannot be applied changes nothing, and the
 // following ones see the object without it.
 func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
-	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	bounded, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
-	findings := p.evaluate(ctx, in)
+	findings := p.evaluate(bounded, in)
 	if err := ctx.Err(); err != nil {
 		return []verdict.Finding{{Kind: verdict.Error, Message: err.Error()}}
+	}
+	if bounded.Err() != nil {
+		return []verdict.Finding{{Kind: verdict.Error, Message: fmt.Sprintf("the policy takes longer than the %v that it may", p.timeout)}}
 	}
 	return findings
 }
@@ -155,13 +159,13 @@ func (e *evaluation) change(ctx context.Context, r *rule) verdict.Finding {
 			return failed(r, fmt.Errorf("preconditions: %w", err))
 		}
 	}
-	changed, err := r.mutation.apply(ctx, e, e.object.Object)
+	changed, why, err := r.mutation.apply(ctx, e, e.object.Object)
 	e.show(e.object) // a loop has shown its work
 	switch {
 	case err != nil:
 		return failed(r, err)
 	case patch.Equal(e.object.Object, changed):
-		return verdict.Finding{Kind: verdict.Skip, Message: "the object is already as the rule would make it"}
+		return verdict.Finding{Kind: verdict.Skip, Message: cmp.Or(why, "the object is already as the rule would make it")}
 	}
 	e.become(&unstructured.Unstructured{Object: changed})
 	return verdict.Finding{Kind: verdict.Mutated, Object: e.object}
