@@ -86,22 +86,18 @@ func testDoorPatches(t *testing.T, a *api) {
 
 // testDoorFailures: a rule that fails denies, or changes nothing.
 func testDoorFailures(t *testing.T, a *api) {
-	fails := `[{op: replace, path: /data/absent, value: a}]`
+	const fails = `- {op: replace, path: /data/absent, value: a}`
 	rules := func(namespace, settings string) string {
-		return mutateRule(namespace, labelPatch("first", "1")) +
-			"- name: fails\n  match: {any: [{resources: {kinds: [ConfigMap]}}]}\n  mutate: {patchesJson6902: '" + fails + "'}\n" +
-			"- name: last\n  match: {any: [{resources: {kinds: [ConfigMap], namespaces: [" + namespace + "]}}]}\n  mutate: {patchesJson6902: '" + labelPatch("last", "3") + "'}\n" + settings
-	}
-	only := func(namespace, spec string) string {
-		return strings.Replace(spec, "kinds: [ConfigMap]}", "kinds: [ConfigMap], namespaces: ["+namespace+"]}", 1)
+		return mutateRule(namespace, labelPatch("first", "1")) + nextRule("fails", namespace, "", fails) +
+			nextRule("last", namespace, "", labelPatch("last", "3")) + settings
 	}
 	a.storeRules(t, map[string]string{
-		"fails":   only("fails", rules("fails", "")),
-		"ignored": only("ignored", rules("ignored", "failurePolicy: Ignore\n")),
+		"fails":   rules("fails", ""),
+		"ignored": rules("ignored", "failurePolicy: Ignore\n"),
 		// The newer field wins, and an error of the first does not make those of others count.
-		"ignored-too": only("ignored", mutateRule("ignored", fails)) + "webhookConfiguration: {failurePolicy: Ignore}\n",
+		"ignored-too": mutateRule("ignored", fails) + "webhookConfiguration: {failurePolicy: Ignore}\n",
 	})
-	const denial = `ClusterPolicy 'fails' denied request: rule "fails": patchesJson6902: operation 0, replace /data/absent: there is nothing at this path`
+	const denial = `ClusterPolicy 'fails' denied request: rule "fails": patchesJson6902: operation 0, replace /data/absent: the parent of this path is missing`
 	for _, path := range mutating.paths() {
 		response := a.changes(t, path, mutateReview(t, admissionv1.Create, configMapOf(t, "fails", "c", "")))
 		if response.Allowed || response.Patch != nil || response.PatchType != nil || response.Result == nil {
@@ -121,7 +117,7 @@ func testDoorFailures(t *testing.T, a *api) {
 
 // testDoorDeletes: there is nothing to change, whatever the rule says of the old object.
 func testDoorDeletes(t *testing.T, a *api) {
-	a.storeRules(t, map[string]string{"deletes": mutateRule("deletes", `[{op: replace, path: /metadata/labels/a, value: "{{ request.oldObject.metadata.name }}"}]`)})
+	a.storeRules(t, map[string]string{"deletes": mutateRule("deletes", `- {op: replace, path: /metadata/labels/a, value: "{{ request.oldObject.metadata.name }}"}`)})
 	object := configMapOf(t, "deletes", "c", "a: b")
 	for _, path := range mutating.paths() {
 		response := a.changes(t, path, mutateReview(t, admissionv1.Delete, object))
@@ -135,7 +131,7 @@ func testDoorDeletes(t *testing.T, a *api) {
 
 // testDoorNamespaced: a Policy is about objects of its namespace, whatever its rules name.
 func testDoorNamespaced(t *testing.T, a *api) {
-	spec := "rules:\n- name: change\n  match: {any: [{resources: {kinds: [ConfigMap, Namespace]}}]}\n  mutate: {patchesJson6902: '" + labelPatch("by", "policy") + "'}\n"
+	spec := "rules:\n" + nextRule("change", "", "kinds: [ConfigMap, Namespace]", labelPatch("by", "policy"))
 	if _, err := a.policiesOf("home").Create(t.Context(), namespacedPolicy(t, "home", "namespaced", spec), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -160,14 +156,14 @@ func testDoorNamespaced(t *testing.T, a *api) {
 // first, and each sees what the former have made of the object.
 func testDoorOrder(t *testing.T, a *api) {
 	note := func(who string) string {
-		return `[{op: add, path: /data/seen, value: "{{ request.object.data.seen || '' }}` + who + `"}]`
+		return `- {op: add, path: /data/seen, value: "{{ request.object.data.seen || '' }}` + who + `"}`
 	}
 	// Not stored in the order in which they are applied.
 	for _, name := range []string{"order-c", "order-a", "order-b"} {
 		a.createClusterPolicy(t, name, mutateRule("order", note(strings.TrimPrefix(name, "order-"))))
 	}
 	for _, name := range []string{"b", "a"} {
-		spec := "rules:\n- name: change\n  match: {any: [{resources: {kinds: [ConfigMap]}}]}\n  mutate: {patchesJson6902: '" + note(strings.ToUpper(name)) + "'}\n"
+		spec := "rules:\n" + nextRule("change", "", "kinds: [ConfigMap]", note(strings.ToUpper(name)))
 		if _, err := a.policiesOf("order").Create(t.Context(), namespacedPolicy(t, "order", name, spec), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -185,8 +181,7 @@ func testDoorOrder(t *testing.T, a *api) {
 func testDoorRules(t *testing.T, a *api) {
 	rules := func(namespace string) string {
 		return mutateRule(namespace, labelPatch("first", "1")) +
-			"- name: second\n  match: {any: [{resources: {kinds: [ConfigMap], namespaces: [" + namespace + "], selector: {matchLabels: {first: '1'}}}}]}\n" +
-			"  mutate: {patchesJson6902: '" + labelPatch("second", "2") + "'}\n"
+			nextRule("second", namespace, "selector: {matchLabels: {first: '1'}}", labelPatch("second", "2"))
 	}
 	a.storeRules(t, map[string]string{"rules-all": rules("rules-all"), "rules-one": rules("rules-one") + "applyRules: One\n"})
 	for namespace, steps := range map[string][]string{

@@ -27,17 +27,21 @@ import (
 // mutateRule is the spec of a policy with one rule that applies a JSON patch to
 // ConfigMaps of a namespace.
 func mutateRule(namespace, patch string) string {
-	return fmt.Sprintf(`
-rules:
-- name: change
-  match: {any: [{resources: {kinds: [ConfigMap], namespaces: [%s]}}]}
-  mutate: {patchesJson6902: %q}
-`, namespace, patch)
+	return "rules:\n" + nextRule("change", namespace, "", patch)
+}
+
+// nextRule is one more rule: for ConfigMaps of a namespace, with more to match, or if the
+// namespace is empty for what is to match alone.
+func nextRule(name, namespace, matched, patch string) string {
+	if namespace != "" {
+		matched = fmt.Sprintf("kinds: [ConfigMap], namespaces: [%s], %s", namespace, matched)
+	}
+	return fmt.Sprintf("- name: %s\n  match: {any: [{resources: {%s}}]}\n  mutate: {patchesJson6902: %q}\n", name, matched, patch)
 }
 
 // labelPatch sets a label.
 func labelPatch(label, value string) string {
-	return fmt.Sprintf("[{op: add, path: /metadata/labels/%s, value: %q}]", label, value)
+	return fmt.Sprintf("- {op: add, path: /metadata/labels/%s, value: %q}", label, value)
 }
 
 // storeRules stores ClusterPolicies by their names and waits until they are in force.

@@ -72,11 +72,15 @@ type Question struct {
 	// left is the object as the policies of some kinds have left it, by the first of the kinds.
 	left    map[string]*unstructured.Unstructured
 	again   bool // the policies are asked once more
+	written int  // bytes, by policies into the object
 	view    cluster.View
 	set     *policy.Set // nil when the request is exempt and nobody asks why
 	exempt  bool
 	explain *policy.Explain
 	clock   clock.PassiveClock
+	// concealed says what a policy has put into the object although the asker may not
+	// read it. It is empty where nobody asks why.
+	concealed string
 
 	candidates    map[policy.ID]bool
 	candidateView cluster.View

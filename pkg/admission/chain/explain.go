@@ -75,7 +75,7 @@ func (r *run) reason(ctx context.Context, origin *verdict.Origin, criteria *matc
 }
 
 func (r *run) unmatched(origin *verdict.Origin, reason string) error {
-	return r.recorder.Add(origin, 0, verdict.Finding{Kind: verdict.NotMatched, Message: reason})
+	return r.record(origin, 0, []verdict.Finding{{Kind: verdict.NotMatched, Message: reason}})
 }
 
 // withoutParams records, where someone asks, that a binding selects no params

@@ -83,6 +83,9 @@ type run struct {
 func (r *run) bound(ctx context.Context, bound *policy.Bound) error {
 	unit, origins := bound.Policy, bound.Origins()
 	unbound := &origins[0]
+	if r.concealed != "" && r.brought(bound) {
+		return r.unheard(unbound)
+	}
 	matched, ok, err := r.matches(ctx, unbound, unit.Policy)
 	if err != nil {
 		return r.misconfigured(unbound, 0, fmt.Errorf("failed to configure policy: %w", err))
@@ -175,7 +178,7 @@ func (r *run) evaluate(ctx context.Context, origin *verdict.Origin, p *applied, 
 		return ErrNoTimeLeft
 	}
 	if findings, ok := p.known.findings(with.object); ok {
-		return r.recorder.Add(origin, 0, findings...)
+		return r.record(origin, 0, findings)
 	}
 	begin := r.clock.Now()
 	findings, err := r.findings(ctx, origin, p, with)
@@ -184,10 +187,10 @@ func (r *run) evaluate(ctx context.Context, origin *verdict.Origin, p *applied, 
 		return r.misconfigured(origin, took, err)
 	}
 	if r.mutating {
-		return r.changed(origin, took, findings)
+		return r.changed(origin, p, took, findings)
 	}
 	p.known.found(with.object, findings)
-	return r.recorder.Add(origin, took, findings...)
+	return r.record(origin, took, findings)
 }
 
 func (r *run) findings(ctx context.Context, origin *verdict.Origin, p *applied, with param) (found []verdict.Finding, err error) {
@@ -212,5 +215,5 @@ func (r *run) contain(ctx context.Context, origin *verdict.Origin, err *error) {
 }
 
 func (r *run) misconfigured(origin *verdict.Origin, took time.Duration, err error) error {
-	return r.recorder.Add(origin, took, verdict.Finding{Kind: verdict.Misconfigured, Message: err.Error()})
+	return r.record(origin, took, []verdict.Finding{{Kind: verdict.Misconfigured, Message: err.Error()}})
 }

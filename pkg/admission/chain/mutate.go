@@ -5,16 +5,30 @@ package chain
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
+	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
+
+const (
+	// maxWritten bounds what all policies together may write into the object of a
+	// request, as JSON. An API server takes no object of more than 3 MiB; policies that
+	// put what is there already in many places could make gigabytes of it.
+	maxWritten = 16 << 20
+	// maxLevels is how deep it may be nested, which is what decoders of JSON take.
+	maxLevels = 10_000
+)
+
+// errTooLarge is an error of the policy with which that is too much.
+var errTooLarge = fmt.Errorf("the policies would write more than %d MiB into the object, or nest it deeper than %d levels", maxWritten>>20, maxLevels)
 
 // reinvoked is the message of what a policy changes when it is asked again.
 const reinvoked = "asked again, since a later policy has changed the object"
@@ -72,6 +86,10 @@ func (q *Question) Object() *unstructured.Unstructured {
 	return q.request.Object
 }
 
+// Policies returns the policies that the question is asked of, or nil for a request that
+// is exempt.
+func (q *Question) Policies() *policy.Set { return q.set }
+
 // Unit returns the policy of that name that the question is asked of, or nil.
 func (q *Question) Unit(id policy.ID) *policy.Unit {
 	if q.set == nil {
@@ -82,16 +100,38 @@ func (q *Question) Unit(id policy.ID) *policy.Unit {
 
 // changed records what a policy that mutates has found, and takes over the object that
 // it has made.
-func (r *run) changed(origin *verdict.Origin, took time.Duration, findings []verdict.Finding) error {
+func (r *run) changed(origin *verdict.Origin, p *applied, took time.Duration, findings []verdict.Finding) error {
+	object, written := r.request.Object, r.written
 	for i := range findings {
-		if findings[i].Kind == verdict.Mutated && findings[i].Object != nil {
-			r.become(r.request.WithObject(findings[i].Object))
+		made := findings[i].Object
+		if findings[i].Kind != verdict.Mutated || made == nil {
+			continue
 		}
+		added, ok := patch.Added(contentOf(object), made.Object, maxWritten-written, maxLevels)
+		if !ok {
+			return r.record(origin, took, []verdict.Finding{{Kind: verdict.Error, Message: errTooLarge.Error()}})
+		}
+		object, written = made, written+added
+	}
+	if object != r.request.Object {
+		r.become(r.request.WithObject(object))
+	}
+	r.written = written
+	if r.concealed == "" {
+		r.concealed = concealedBy(p.Policy, findings)
 	}
 	if r.again {
 		findings = whenReinvoked(findings)
 	}
-	return r.recorder.Add(origin, took, findings...)
+	return r.record(origin, took, findings)
+}
+
+// contentOf returns nil for no object.
+func contentOf(object *unstructured.Unstructured) any {
+	if object == nil {
+		return nil
+	}
+	return object.Object
 }
 
 // become makes req the request that the following policies are asked about.

@@ -192,3 +192,40 @@ func TestReinvoke(t *testing.T) {
 		})
 	}
 }
+
+// TestMutateIsBounded: policies that together would write too much into the object are
+// errors, whose failurePolicy decides, and change nothing.
+func TestMutateIsBounded(t *testing.T) {
+	const size = 6 << 20
+	grow := func(name string) *policy.Unit {
+		unit := stamp(t, "", name, name+"=1")
+		unit.Policy.Program = programFunc(func(_ context.Context, in policy.Input) []verdict.Finding {
+			object := in.Request.Object.DeepCopy()
+			object.SetLabels(map[string]string{name: strings.Repeat("x", size)})
+			return []verdict.Finding{{Kind: verdict.Mutated, Object: object}}
+		})
+		return unit
+	}
+	for _, ignored := range []bool{false, true} {
+		units := []*policy.Unit{grow("a"), grow("b"), grow("c"), stamp(t, "", "d", "small=1")}
+		if ignored {
+			units[2].Policy.OnError = verdict.Ignore
+		}
+		set := (&policy.Set{}).Edit(nil, units)
+		question, err := chain.New(func() *policy.Set { return set }, clock.RealClock{}).Try(chain.Trial{Request: pod("nginx", "default"), View: view(t)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var recorder verdict.Recorder
+		if err := question.Mutate(t.Context(), nil, &recorder); err != nil {
+			t.Fatal(err)
+		}
+		got := recorder.Fold()
+		if want := "a changed, b changed, c failed, d changed"; steps(got) != want || len(question.Object().GetLabels()["b"]) != size || got.Allowed != ignored {
+			t.Errorf("ignored %v: got %s, allowed: %v", ignored, steps(got), got.Allowed)
+		}
+		if want := "the policies would write more than 16 MiB into the object"; !strings.Contains(got.Evaluations[2].Finding.Message, want) {
+			t.Errorf("got %q, want %q", got.Evaluations[2].Finding.Message, want)
+		}
+	}
+}

@@ -52,7 +52,7 @@ func deployments(subresource string) request.Fields {
 func TestKinds(t *testing.T) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
-	any := func(kind string) match.Kind { return match.Kind{Group: "*", Version: "*", Kind: kind} }
+	plain := func(kind string) match.Kind { return match.Kind{Group: "*", Version: "*", Kind: kind} }
 	tests := []struct {
 		name        string
 		kinds       []match.Kind
@@ -63,26 +63,26 @@ func TestKinds(t *testing.T) {
 		fails       bool
 		whyNot      string
 	}{
-		{name: "kind", kinds: []match.Kind{any("Deployment")}, want: true},
-		{name: "another kind", kinds: []match.Kind{any("Pod")}, whyNot: "the rules are about Pod, not Deployment"},
-		{name: "one of two", kinds: []match.Kind{any("Pod"), any("Deployment")}, want: true},
+		{name: "kind", kinds: []match.Kind{plain("Deployment")}, want: true},
+		{name: "another kind", kinds: []match.Kind{plain("Pod")}, whyNot: "the rules are about Pod, not Deployment"},
+		{name: "one of two", kinds: []match.Kind{plain("Pod"), plain("Deployment")}, want: true},
 		{name: "no kinds", whyNot: "no rule names a kind"},
-		{name: "every kind", kinds: []match.Kind{any("*")}, want: true},
-		{name: "a part is enough to be asked", kinds: []match.Kind{any("Deploy*")}, want: true},
+		{name: "every kind", kinds: []match.Kind{plain("*")}, want: true},
+		{name: "a part is enough to be asked", kinds: []match.Kind{plain("Deploy*")}, want: true},
 		{name: "group and version", kinds: []match.Kind{{Group: "apps", Version: "v1", Kind: "Deployment"}}, want: true},
 		{name: "another group", kinds: []match.Kind{{Group: "extensions", Version: "*", Kind: "Deployment"}}, whyNot: "the rules are about extensions/Deployment, not Deployment"},
 		{name: "another version", kinds: []match.Kind{{Group: "*", Version: "v2", Kind: "Deployment"}}, whyNot: "the rules are about v2/Deployment, not Deployment"},
 		{name: "an operation", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "Deployment", Operations: []string{"UPDATE"}}}, want: true},
 		{name: "another operation", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "Deployment", Operations: []string{"CREATE", "DELETE"}}}, whyNot: "the operations are CREATE, DELETE, not UPDATE"},
-		{name: "a subresource is another thing", kinds: []match.Kind{any("Deployment")}, subresource: "scale", whyNot: "the rules are about Deployment, not Deployment/scale"},
+		{name: "a subresource is another thing", kinds: []match.Kind{plain("Deployment")}, subresource: "scale", whyNot: "the rules are about Deployment, not Deployment/scale"},
 		{name: "the kind of a subresource is that of its object", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "Deployment", Subresource: "scale"}}, subresource: "scale", want: true},
 		{name: "and not its own", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "Scale", Subresource: "scale"}}, subresource: "scale", whyNot: "the rules are about Scale/scale, not Deployment/scale"},
 		{name: "any subresource", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}}, subresource: "scale", want: true},
 		{name: "any subresource, and none", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}}, want: true},
 		{name: "an unknown kind is an error", kinds: []match.Kind{{Group: "*", Version: "*", Kind: "Pod", Subresource: "scale"}}, subresource: "scale", unknown: true, fails: true},
-		{name: "where the subresource is meant", kinds: []match.Kind{any("Deployment")}, subresource: "scale", unknown: true, whyNot: "the rules are about Deployment, not deployments/scale"},
-		{name: "its namespace", kinds: []match.Kind{any("Deployment")}, namespace: "shop", want: true},
-		{name: "another namespace", kinds: []match.Kind{any("Deployment")}, namespace: "bank", whyNot: "the policy is about namespace bank only, not shop"},
+		{name: "where the subresource is meant", kinds: []match.Kind{plain("Deployment")}, subresource: "scale", unknown: true, whyNot: "the rules are about Deployment, not deployments/scale"},
+		{name: "its namespace", kinds: []match.Kind{plain("Deployment")}, namespace: "shop", want: true},
+		{name: "another namespace", kinds: []match.Kind{plain("Deployment")}, namespace: "bank", whyNot: "the policy is about namespace bank only, not shop"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -101,8 +101,9 @@ func TestKinds(t *testing.T) {
 			}
 			var index *match.Index[string]
 			index = index.Edit(nil, []match.Item[string]{
-				{Name: "b", Criteria: criteria, Value: "b"}, {Name: "a", Criteria: criteria, Value: "a"},
-				{Name: "other", Criteria: match.CompileKinds("", []match.Kind{any("Other")}), Value: "other"},
+				{Name: "b", Criteria: criteria, Value: "b"},
+				{Name: "a", Criteria: criteria, Value: "a"},
+				{Name: "other", Criteria: match.CompileKinds("", []match.Kind{plain("Other")}), Value: "other"},
 			})
 			found := index.Candidates(subject, nil)
 			if want := test.want || test.fails; want && !slices.Equal(found, []string{"a", "b"}) {
@@ -122,8 +123,14 @@ func TestInternKinds(t *testing.T) {
 	var interner match.Interner
 	var before []*match.Criteria
 	for i, kinds := range [][]match.Kind{
-		{{Kind: "A"}}, {{Kind: "B"}}, {{Kind: "A", Group: "g"}}, {{Kind: "A", Version: "v"}}, {{Kind: "A", Subresource: "s"}},
-		{{Kind: "A", Operations: []string{"CREATE"}}}, {{Kind: "A"}, {Kind: "B"}}, nil,
+		{{Kind: "A"}},
+		{{Kind: "B"}},
+		{{Kind: "A", Group: "g"}},
+		{{Kind: "A", Version: "v"}},
+		{{Kind: "A", Subresource: "s"}},
+		{{Kind: "A", Operations: []string{"CREATE"}}},
+		{{Kind: "A"}, {Kind: "B"}},
+		nil,
 	} {
 		for _, namespace := range []string{"", "n"} {
 			shared := interner.Criteria(match.CompileKinds(namespace, kinds))

@@ -9,6 +9,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"weak"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/chain"
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -26,6 +29,9 @@ const (
 	maxWaiting = 16
 	// lookTimeout bounds the time for one of them.
 	lookTimeout = 5 * time.Second
+	// maxKnown bounds the policies of which it is known how often they have been looked
+	// at. Those that are deleted stay among them.
+	maxKnown = 10_000
 	// maxShownPaths bounds the fields that are named of what a rule would change again.
 	maxShownPaths = 3
 )
@@ -42,9 +48,9 @@ type Convergence struct {
 	looked map[policy.ID]looks
 }
 
-// looks are those at one version of a policy.
+// looks are those at one version of a policy, which they do not keep in memory.
 type looks struct {
-	unit  *policy.Unit
+	unit  weak.Pointer[policy.Unit]
 	times int
 }
 
@@ -53,7 +59,7 @@ type look struct {
 	question *chain.Question
 	request  *request.Request
 	view     cluster.View
-	answer   verdict.Verdict
+	object   *unstructured.Unstructured // as it has left them
 }
 
 // NewConvergence has what registered mutates for real looked at again by Run. Report
@@ -67,11 +73,11 @@ func NewConvergence(registered *Registered, report func(unit *policy.Unit, text 
 
 // offer takes a request that is of interest, if there is room for it.
 func (c *Convergence) offer(question *chain.Question, req *request.Request, view cluster.View, answer *verdict.Verdict) {
-	if c == nil || answer.Object == nil || !answer.Allowed || !c.interesting(question, answer) {
+	if c == nil || answer.Object == nil || !answer.Allowed || len(c.waiting) == cap(c.waiting) || !c.interesting(question, answer) {
 		return
 	}
 	select {
-	case c.waiting <- look{question: question, request: req, view: view, answer: *answer}:
+	case c.waiting <- look{question: question, request: req, view: view, object: answer.Object}:
 	default:
 	}
 }
@@ -87,11 +93,14 @@ func (c *Convergence) interesting(question *chain.Question, answer *verdict.Verd
 		if step.Outcome != verdict.Changed {
 			continue
 		}
-		unit, known := question.Unit(step.Policy), c.looked[step.Policy]
+		unit, known := weak.Make(question.Unit(step.Policy)), c.looked[step.Policy]
 		if known.unit != unit {
 			known = looks{unit: unit}
 		}
 		if known.times < maxLooks {
+			if known.times == 0 && len(c.looked) >= maxKnown {
+				clear(c.looked)
+			}
 			known.times++
 			c.looked[step.Policy], found = known, true
 		}
@@ -114,7 +123,9 @@ func (c *Convergence) Run(ctx context.Context) {
 func (c *Convergence) look(ctx context.Context, l *look) {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	found, err := c.registered.diverging(ctx, chain.Trial{Request: l.request, View: l.view}, l.answer.Object)
+	// The policies that have made the object are asked, whatever is stored by now.
+	trial := chain.Trial{Request: l.request, View: l.view, Stored: l.question.Policies()}
+	found, err := c.registered.diverging(ctx, trial, l.object)
 	if err != nil {
 		return // nothing is known then
 	}

@@ -46,6 +46,8 @@ type Divergence struct {
 	Rule   string
 	// Before and After are the object before the rule comes to it again, and after.
 	Before, After *unstructured.Unstructured
+	// Concealed says what the asker may not read although Before and After may tell it.
+	Concealed string
 }
 
 // Denial is one reason to reject a request.

@@ -46,7 +46,9 @@ func TestKinds(t *testing.T) {
 	}{
 		{
 			reconcile.ValidatingAdmissionPolicy, "no binding names it: it judges nothing, as long as every binding can be read",
-			"it does not compile: each request that it matches and that needs an expression at fault is handled by its failurePolicy Fail", kyvernov1.Spec{}, 0,
+			"it does not compile: each request that it matches and that needs an expression at fault is handled by its failurePolicy Fail",
+			kyvernov1.Spec{},
+			0,
 		},
 		{reconcile.ClusterPolicy, "its rules apply to the requests that they match", matched + "Ignore", ignored, 2},
 		{reconcile.Policy, "its rules apply to the requests that they match", matched + "Fail", strict, 2},

@@ -37,9 +37,11 @@ func showMutation(out *policyapi.AdmissionPreviewStatus, req *request.Request, a
 		}
 	}
 	for _, found := range answer.Diverging {
-		out.Diverging = append(out.Diverging, policyapi.Divergence{
-			Policy: policyapi.PolicyReference(found.Policy), Rule: found.Rule, Patch: changes(found.Before, found.After),
-		})
+		next := policyapi.Divergence{Policy: policyapi.PolicyReference(found.Policy), Rule: found.Rule}
+		if found.Concealed == "" {
+			next.Patch = changes(found.Before, found.After)
+		}
+		out.Diverging = append(out.Diverging, next)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -25,6 +26,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
+	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 )
 
 const (
@@ -46,11 +48,34 @@ func (r *REST) existing(ctx context.Context, asker caller, trial chain.Trial, wh
 	ctx, cancel := withBudget(ctx, sweepBudget)
 	defer cancel()
 	s := sweep{judge: r.judge, trial: trial, asker: asker, failures: maxFailures}
+	if err := s.checkStored(ctx, what); err != nil {
+		return policyapi.AdmissionPreviewStatus{}, err
+	}
 	t, err := s.run(ctx, what)
 	if err != nil {
 		return policyapi.AdmissionPreviewStatus{}, err
 	}
 	return objectsStatus(what, t), nil
+}
+
+// checkStored demands of who brings candidates the rights to what stored policies read
+// that may change the objects before: a candidate judges what they have made of an object,
+// and how many it denies tells what they have read.
+func (s *sweep) checkStored(ctx context.Context, what selection) error {
+	if len(s.trial.Candidates) == 0 || s.trial.Alone || s.trial.Stored == nil {
+		return nil
+	}
+	subject := match.NewSubject(s.request(what, &unstructured.Unstructured{}), s.trial.View)
+	for _, bound := range s.trial.Stored.Candidates(subject, nil) {
+		for i := range bound.Policy.Policy.Reads {
+			why := fmt.Sprintf("the stored %s %q reads it, and candidates would judge what becomes of the objects: leave the stored policies out with storedPolicies: Ignore",
+				bound.ID.Kind, bound.ID.Name)
+			if err := s.asker.Need(ctx, rights.ToRead(&bound.Policy.Policy.Reads[i]), why); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func objectsStatus(what selection, t *tally) policyapi.AdmissionPreviewStatus {

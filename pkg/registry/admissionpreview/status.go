@@ -64,7 +64,9 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 	}
 	if trace := in.Finding.Trace; trace != nil {
 		out.Cost = int64(min(trace.Cost, math.MaxInt64))
-		out.DurationMicroseconds = trace.Took.Microseconds()
+		if trace.Took > 0 {
+			out.DurationMicroseconds = trace.Took.Microseconds()
+		}
 		out.Values = values(trace.Values)
 	}
 	if in.Param != nil {

@@ -26,7 +26,7 @@ const (
 // pass.
 type tally struct {
 	counts    [gradePassed + 1]int
-	changed   int // by mutation
+	changed   int  // by mutation
 	read      int  // bytes, about
 	remaining int  // within the limit, and not judged
 	unsure    bool // there may be more that remain

@@ -35,6 +35,7 @@ func TestFaults(t *testing.T) {
 			policy: rule("preconditions: {all: [{key: \"{{ a. }}\", operator: Equals, value: 1}]}\nmutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{ b. }}\", c: \"{{ d. }}\"}}}}"),
 			want:   []string{"spec.rules[0].preconditions.all[0].key: ", "spec.rules[0].mutate.patchStrategicMerge.metadata.labels.a: ", "spec.rules[0].mutate.patchStrategicMerge.metadata.labels.c: "},
 		},
+		{name: "targets", policy: rule("mutate: {targets: [{apiVersion: v1, kind: Secret, name: s}], patchStrategicMerge: {metadata: {labels: {a: b}}}}"), want: []string{"spec.rules[0].mutate.targets: rules with targets"}},
 		{name: "no rules", policy: "background: false", want: []string{"spec.rules: a policy has at least one rule"}},
 	}
 	for _, test := range tests {

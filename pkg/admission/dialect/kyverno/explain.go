@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
@@ -41,14 +42,16 @@ func (r *resolved) add(expression string, value any, err error) {
 	r.values[expression] = shown(value)
 }
 
-// shown returns the JSON of a value, or of a text that says how long it is.
+// shown returns the JSON of a value, or a text instead of one that is too large. It does
+// not walk more of that than would be shown.
 func shown(value any) json.RawMessage {
-	raw, err := json.Marshal(value)
-	if err == nil && len(raw) <= maxShownBytes {
-		return raw
+	if _, fits := patch.Size(value, maxShownBytes, maxShownBytes); fits {
+		if raw, err := json.Marshal(value); err == nil {
+			return raw
+		}
 	}
-	raw, err = json.Marshal(fmt.Sprintf("(%d bytes of JSON)", len(raw)))
-	if err != nil {
+	raw, err := json.Marshal(fmt.Sprintf("(more than %d bytes of JSON)", maxShownBytes))
+	if err != nil { // unreachable: it is a text
 		return nil
 	}
 	return raw

@@ -63,6 +63,9 @@ func (c *ruleCompiler) mutation(spec *kyvernov1.Mutation, path *field.Path) muta
 	if spec == nil {
 		return nil
 	}
+	if len(spec.Targets) > 0 { // a later version may have stored it: the object of the request is not meant
+		c.errs = append(c.errs, field.Forbidden(path.Child("targets"), "rules with targets (mutate existing) are not supported yet"))
+	}
 	if len(spec.ForEach) > 0 {
 		return c.forEach(spec.ForEach, path.Child("foreach"))
 	}

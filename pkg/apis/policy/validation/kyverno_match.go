@@ -89,7 +89,8 @@ func (v *ruleValidator) validateFilter(filter *kyvernov1.ResourceFilter, needsKi
 }
 
 // validateWildcardSelector does not look at labels with wildcards, which Kyverno
-// matches against the labels that there are.
+// matches against the labels that there are. Other mistakes are refused, which Kyverno
+// takes beside them: the selector would match nothing, and nobody would know.
 func validateWildcardSelector(selector *metav1.LabelSelector, path *field.Path) field.ErrorList {
 	if selector == nil {
 		return nil
@@ -111,13 +112,11 @@ func validateWildcardSelector(selector *metav1.LabelSelector, path *field.Path) 
 			errs = append(errs, field.Invalid(keyPath, value, detail))
 		}
 	}
-	if selectsByWildcard(selector) {
-		return errs // Kyverno takes any matchExpressions then
-	}
+	wildcards := selectsByWildcard(selector) // Kyverno takes them in matchExpressions then, which match nothing
 	for i, requirement := range selector.MatchExpressions {
 		requirementPath := path.Child("matchExpressions").Index(i)
 		for j, value := range requirement.Values {
-			if hasWildcard(value) {
+			if hasWildcard(value) && !wildcards {
 				errs = append(errs, field.Invalid(requirementPath.Child("values").Index(j), value, "only matchLabels can have wildcards"))
 			}
 		}

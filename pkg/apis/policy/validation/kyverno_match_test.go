@@ -29,6 +29,10 @@ func TestValidateMatches(t *testing.T) {
 				"exclude: {any: [{subjects: [{kind: Group, name: g}]}, {resources: {namespaces: [kube-system]}}]}"), nil,
 		},
 		{"any expression beside a wildcard", rule("match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: '*'}, matchExpressions: [{key: b, operator: In, values: ['p*']}]}}}]}"), nil},
+		{
+			"a mistake beside a wildcard", rule("match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {a: '*'}, matchExpressions: [{key: b, operator: Is}]}}}]}"),
+			[]string{`spec.rules[0].match.any[0].resources.selector.matchExpressions[0].operator: Invalid value: "Is": not a valid selector operator`},
+		},
 		{"all", rule("match: {all: [{resources: {kinds: [Pod]}}]}"), nil},
 		{"the older form", rule("match: {resources: {kinds: [Pod], name: a}, clusterRoles: [b]}", "exclude: {clusterRoles: [c]}"), nil},
 		{"nothing", rule(), []string{match + ": Required value: say what the rule is for"}},

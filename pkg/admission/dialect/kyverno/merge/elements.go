@@ -21,8 +21,9 @@ func (i identity) key() [2]string { return [2]string{i.first, i.second} }
 type element struct {
 	identity
 	value any
-	// touched says that the element is in front, gone that it is deleted.
-	touched, gone bool
+	// touched says that the element is in front, gone that it is deleted, and patched that
+	// a patch has something for it.
+	touched, gone, patched bool
 }
 
 // list is the elements of an object's list, followed by what a patch adds.
@@ -117,25 +118,34 @@ func (l *list) add(id identity, value any) {
 	l.front = append(l.front, len(l.elements))
 	l.append(id, value)
 	l.elements[len(l.elements)-1].touched = true
+	l.elements[len(l.elements)-1].patched = true
 	l.changed = true
 }
 
 // set gives an element another value, and puts it and those with the same keys in front
 // if that is where they go.
 func (l *list) set(at int, now outcome) {
+	l.put(at, now)
+	if l.inFront && !l.elements[at].touched {
+		l.eachSame(at, l.touch)
+	}
+}
+
+// put gives one element another value, whatever its keys are.
+func (l *list) put(at int, now outcome) {
+	l.elements[at].patched = true
 	if now.changed {
 		l.elements[at].value = now.value
 		l.changed = true
 	}
-	if l.elements[at].touched || !l.inFront {
-		return
+}
+
+// touch puts an element in front.
+func (l *list) touch(at int) {
+	if !l.elements[at].touched {
+		l.elements[at].touched = true
+		l.front = append(l.front, at)
 	}
-	l.eachSame(at, func(i int) {
-		if !l.elements[i].touched {
-			l.elements[i].touched = true
-			l.front = append(l.front, i)
-		}
-	})
 }
 
 // remove deletes an element and those with the same keys. An index below 0 is none.
@@ -148,4 +158,20 @@ func (l *list) remove(at int) {
 		delete(l.same, l.elements[at].key())
 	}
 	l.changed = true
+}
+
+// removeOnly deletes one element, whatever its keys are.
+func (l *list) removeOnly(at int) {
+	l.elements[at].gone = true
+	l.changed = true
+}
+
+// removeOthers deletes the elements for which a patch has nothing.
+func (l *list) removeOthers() {
+	for i := range l.elements {
+		if !l.elements[i].patched {
+			l.elements[i].gone = true
+			l.changed = true
+		}
+	}
 }

@@ -29,24 +29,27 @@ func (l *list) find(id identity) int {
 
 // look is find by the index.
 func (l *list) look(id identity) int {
-	if same := l.same[id.key()]; len(same) > 0 {
-		return same[len(same)-1]
+	if at := last(l, l.same, id.key()); at >= 0 {
+		return at
 	}
 	if !id.loose {
-		if same := l.same[[2]string{id.first, ""}]; len(same) > 0 {
-			return same[len(same)-1]
-		}
+		return last(l, l.same, [2]string{id.first, ""})
+	}
+	return last(l, l.alike, id.first)
+}
+
+// last returns the last of the places with a key whose element is not deleted, or -1.
+// Those that come after it are forgotten.
+func last[K comparable](l *list, places map[K][]int, key K) int {
+	found := places[key]
+	for len(found) > 0 && l.elements[found[len(found)-1]].gone {
+		found = found[:len(found)-1]
+		places[key] = found
+	}
+	if len(found) == 0 {
 		return -1
 	}
-	alike := l.alike[id.first]
-	for len(alike) > 0 && l.elements[alike[len(alike)-1]].gone {
-		alike = alike[:len(alike)-1]
-	}
-	l.alike[id.first] = alike
-	if len(alike) == 0 {
-		return -1
-	}
-	return alike[len(alike)-1]
+	return found[len(found)-1]
 }
 
 // eachSame calls do with the places of the elements with the same keys as one, in order.

@@ -61,34 +61,44 @@ func directiveOfList(patch []any) (directive, []any, *Error) {
 // its order; otherwise new ones come first and the others stay where they are.
 func mergeElements(old, patch []any, s *schema, depth int) (outcome, *Error) {
 	l := newList(old, patch, s.keys)
-	same := len(old) == 0
-	for i, element := range patch {
-		id, fault := l.identify(element)
-		if fault != nil {
-			return outcome{}, fault.at(i)
-		}
-		at := l.find(id)
-		now, fault := l.become(at, element, &schemas[s.elements], depth)
-		if fault != nil {
-			return outcome{}, fault.at(i)
-		}
-		switch {
-		case now.gone:
-			l.remove(at)
-			same = false
-		case at < 0:
-			l.add(id, now.value)
-			same = same && !now.changed
-		default:
-			l.set(at, now)
-			same = false
-		}
+	taken, fault := l.mergeAll(patch, s.elementSchema(), depth)
+	if fault != nil {
+		return outcome{}, fault
 	}
-	if same {
+	if taken && len(old) == 0 {
 		// Nothing was there, and all that the patch has was taken as it is.
 		return outcome{value: patch, changed: old != nil && len(patch) > 0}, nil
 	}
 	return l.result(), nil
+}
+
+// mergeAll merges the elements of a patch into those with the same keys. It says whether
+// all were new and taken as they are.
+func (l *list) mergeAll(patch []any, s *schema, depth int) (taken bool, fault *Error) {
+	taken = true
+	for i, element := range patch {
+		id, fault := l.identify(element)
+		if fault != nil {
+			return false, fault.at(i)
+		}
+		at := l.find(id)
+		now, fault := l.become(at, element, s, depth)
+		if fault != nil {
+			return false, fault.at(i)
+		}
+		switch {
+		case now.gone:
+			l.remove(at)
+			taken = false
+		case at < 0:
+			l.add(id, now.value)
+			taken = taken && !now.changed
+		default:
+			l.set(at, now)
+			taken = false
+		}
+	}
+	return taken, nil
 }
 
 // become returns what becomes of the element at an index, which is below 0 when there

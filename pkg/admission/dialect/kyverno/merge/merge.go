@@ -24,10 +24,10 @@ type outcome struct {
 	changed bool
 }
 
-// Merge returns an object with a patch merged into it. Neither is modified; the result
-// shares with both what it took unchanged, and is the object itself when the patch
-// changes nothing. The object's apiVersion and kind decide which lists are merged.
-// Errors are of type *Error.
+// Merge returns an object with a patch merged into it: decoded JSON, in which an
+// *Elements may stand for a list. Neither is modified; the result shares with both what
+// it took unchanged, and is the object itself when the patch changes nothing. The
+// object's apiVersion and kind decide which lists are merged. Errors are of type *Error.
 func Merge(object map[string]any, patch any) (map[string]any, error) {
 	overlay, ok := patch.(map[string]any)
 	if !ok {
@@ -64,6 +64,10 @@ func merge(old, patch any, s *schema, depth int) (outcome, *Error) {
 		if old, ok := old.([]any); ok {
 			return mergeList(old, patch, s, depth+1)
 		}
+	case *Elements:
+		if old, ok := old.([]any); ok {
+			return patch.mergeIn(old, s, depth+1)
+		}
 	default:
 		if name(old) == name(patch) {
 			return overwrite(old, patch), nil
@@ -82,6 +86,8 @@ func create(patch any, s *schema, depth int) (outcome, *Error) {
 		return createMap(patch, s, depth+1)
 	case []any:
 		return mergeList(nil, patch, s, depth+1)
+	case *Elements:
+		return patch.mergeIn(nil, s, depth+1)
 	default:
 		return outcome{value: patch}, nil
 	}

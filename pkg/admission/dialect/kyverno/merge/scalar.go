@@ -9,6 +9,10 @@ import (
 	"strconv"
 )
 
+// Text returns a scalar as it stands in JSON, without quotes: the keys of elements are
+// compared by it. It is "" for all that is no scalar.
+func Text(value any) string { return text(value) }
+
 // text returns a scalar as it stands in JSON, without quotes. It is by their texts that
 // keys are compared, as in kyaml, so the port 80 is the port "80". It is "" for all that
 // is no scalar.
@@ -20,7 +24,7 @@ func text(value any) string {
 		return strconv.FormatInt(v, 10)
 	case bool:
 		return strconv.FormatBool(v)
-	case nil, map[string]any, []any:
+	case nil, map[string]any, []any, *Elements:
 		return ""
 	}
 	encoded, err := json.Marshal(value)
@@ -89,7 +93,7 @@ func name(value any) string {
 		return "null"
 	case map[string]any:
 		return "a map"
-	case []any:
+	case []any, *Elements:
 		return "a list"
 	default:
 		return "a scalar"

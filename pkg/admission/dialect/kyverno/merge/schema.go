@@ -81,3 +81,41 @@ func (s *schema) field(name string) *schema {
 
 // isMerged says whether a list is merged rather than replaced.
 func (s *schema) isMerged() bool { return s != nil && s.merged }
+
+// elementSchema returns the schema of the elements of a list.
+func (s *schema) elementSchema() *schema {
+	if s == nil {
+		return nil
+	}
+	return &schemas[s.elements]
+}
+
+// Schema says which lists of a value are merged, and by which keys. The zero Schema is
+// that of an object of which nothing is known.
+type Schema struct{ schema *schema }
+
+// Of returns the schema of an object where s is what the place of the object says: it
+// may say nothing, and the object be of a built-in kind.
+func (s Schema) Of(object map[string]any) Schema {
+	if s.schema != nil {
+		return s
+	}
+	return Schema{schemaOfAny(object)}
+}
+
+// Field returns the schema of a field of an object.
+func (s Schema) Field(name string) Schema { return Schema{s.schema.field(name)} }
+
+// Elements returns the schema of the elements of a list.
+func (s Schema) Elements() Schema { return Schema{s.schema.elementSchema()} }
+
+// Key returns one of the keys, at most two, by which the elements of a list are told
+// apart, and the value that the API server gives it when it is left out. Lists that are
+// replaced have none.
+func (s Schema) Key(number int) (name, fallback string, ok bool) {
+	if !s.schema.isMerged() || number >= len(s.schema.keys) {
+		return "", "", false
+	}
+	found := s.schema.keys[number]
+	return found.name, found.fallback, true
+}

@@ -23,7 +23,7 @@ func Compile(match kyvernov1.MatchResources, exclude *kyvernov1.MatchResources, 
 	c := &compiler{namespaced: namespace != ""}
 	s := &Selection{compiled: true, namespace: namespace}
 	s.match = c.block(&match, path, "match")
-	s.unknownKinds = len(s.match.filters) == 0 || slices.ContainsFunc(s.match.filters, func(f filter) bool { return len(f.kinds) == 0 || f.unknownKinds })
+	s.unknown = len(s.match.filters) == 0 || slices.ContainsFunc(s.match.filters, func(f filter) bool { return len(f.kinds) == 0 || f.unknown })
 	if exclude != nil {
 		c.excludes = true
 		s.exclude = c.block(exclude, path, "exclude")
@@ -135,6 +135,7 @@ func (c *compiler) resources(f *filter, spec *kyvernov1.ResourceDescription, pat
 	for i, operation := range spec.Operations {
 		f.operations = append(f.operations, string(operation))
 		if !slices.Contains(known, string(operation)) {
+			f.unknown = true
 			c.fail(field.NotSupported(path.Child("operations").Index(i), string(operation), known))
 		}
 	}
@@ -150,7 +151,7 @@ func (c *compiler) kinds(f *filter, specs []string, path *field.Path) {
 	for i, spec := range specs {
 		compiled, err := parseKind(spec)
 		if err != nil {
-			f.unknownKinds = true
+			f.unknown = true
 			c.fail(field.Invalid(path.Index(i), spec, err.Error()))
 			continue
 		}

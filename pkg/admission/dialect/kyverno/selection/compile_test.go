@@ -74,19 +74,20 @@ func TestKinds(t *testing.T) {
 		rule string
 		want []selection.Kind
 	}{
-		"a kind":              {"any: [{resources: {kinds: [Node]}}]", []selection.Kind{every("Node", "")}},
-		"of a version":        {"any: [{resources: {kinds: [v1/Node, v2beta1/Node, '*/Node', v12alpha3/Node]}}]", []selection.Kind{{Group: "*", Version: "v1", Kind: "Node"}, {Group: "*", Version: "v2beta1", Kind: "Node"}, every("Node", ""), {Group: "*", Version: "v12alpha3", Kind: "Node"}}},
-		"of a group":          {"any: [{resources: {kinds: [apps/v1/Deployment, 'batch*/*/Job']}}]", []selection.Kind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch*", Version: "*", Kind: "Job"}}},
-		"of a dotted group":   {"any: [{resources: {kinds: [networking.k8s.io/v1/Ingress]}}]", []selection.Kind{{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}}},
-		"subresources":        {"any: [{resources: {kinds: [Deployment/scale, Deployment.scale, '*/scale', v1/Node/status, apps/v1/Deployment/scale, apps/v1/Deployment.scale, 'Node/*', vfoo/status]}}]", []selection.Kind{every("Deployment", "scale"), every("Deployment", "scale"), every("*", "scale"), {Group: "*", Version: "v1", Kind: "Node", Subresource: "status"}, {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"}, {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"}, every("Node", "*"), every("vfoo", "status"), containers}},
-		"everything":          {"any: [{resources: {kinds: ['*/*']}}]", []selection.Kind{every("*", "*")}},
-		"every object":        {"any: [{resources: {kinds: ['*']}}]", []selection.Kind{every("*", ""), containers}},
-		"Pods":                {"resources: {kinds: [Pod], operations: [CREATE]}", []selection.Kind{every("Pod", "", "CREATE"), {Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: []string{"CREATE"}}}},
-		"one of any":          {"any: [{resources: {kinds: [Node], operations: [UPDATE]}}, {resources: {kinds: [Job]}}]", []selection.Kind{every("Node", "", "UPDATE"), every("Job", "")}},
-		"each of all":         {"all: [{resources: {kinds: [Node]}}, {resources: {kinds: ['*'], operations: [UPDATE]}}]", []selection.Kind{every("Node", "", "UPDATE")}},
-		"a kind with a fault": {"any: [{resources: {kinds: [Node]}}, {resources: {kinds: [a/b/c/d/e]}}]", []selection.Kind{every("*", "*")}},
-		"no kinds":            {"any: [{resources: {names: [a]}}]", []selection.Kind{every("*", "*")}},
-		"another fault":       {"any: [{resources: {kinds: [Node], operations: [x]}}]", []selection.Kind{every("Node", "", "x")}},
+		"a kind":               {"any: [{resources: {kinds: [Node]}}]", []selection.Kind{every("Node", "")}},
+		"of a version":         {"any: [{resources: {kinds: [v1/Node, v2beta1/Node, '*/Node', v12alpha3/Node]}}]", []selection.Kind{{Group: "*", Version: "v1", Kind: "Node"}, {Group: "*", Version: "v2beta1", Kind: "Node"}, every("Node", ""), {Group: "*", Version: "v12alpha3", Kind: "Node"}}},
+		"of a group":           {"any: [{resources: {kinds: [apps/v1/Deployment, 'batch*/*/Job']}}]", []selection.Kind{{Group: "apps", Version: "v1", Kind: "Deployment"}, {Group: "batch*", Version: "*", Kind: "Job"}}},
+		"of a dotted group":    {"any: [{resources: {kinds: [networking.k8s.io/v1/Ingress]}}]", []selection.Kind{{Group: "networking.k8s.io", Version: "v1", Kind: "Ingress"}}},
+		"subresources":         {"any: [{resources: {kinds: [Deployment/scale, Deployment.scale, '*/scale', v1/Node/status, apps/v1/Deployment/scale, apps/v1/Deployment.scale, 'Node/*', vfoo/status]}}]", []selection.Kind{every("Deployment", "scale"), every("Deployment", "scale"), every("*", "scale"), {Group: "*", Version: "v1", Kind: "Node", Subresource: "status"}, {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"}, {Group: "apps", Version: "v1", Kind: "Deployment", Subresource: "scale"}, every("Node", "*"), every("vfoo", "status"), containers}},
+		"everything":           {"any: [{resources: {kinds: ['*/*']}}]", []selection.Kind{every("*", "*")}},
+		"every object":         {"any: [{resources: {kinds: ['*']}}]", []selection.Kind{every("*", ""), containers}},
+		"Pods":                 {"resources: {kinds: [Pod], operations: [CREATE]}", []selection.Kind{every("Pod", "", "CREATE"), {Version: "v1", Kind: "Pod", Subresource: "ephemeralcontainers", Operations: []string{"CREATE"}}}},
+		"one of any":           {"any: [{resources: {kinds: [Node], operations: [UPDATE]}}, {resources: {kinds: [Job]}}]", []selection.Kind{every("Node", "", "UPDATE"), every("Job", "")}},
+		"each of all":          {"all: [{resources: {kinds: [Node]}}, {resources: {kinds: ['*'], operations: [UPDATE]}}]", []selection.Kind{every("Node", "", "UPDATE")}},
+		"a kind with a fault":  {"any: [{resources: {kinds: [Node]}}, {resources: {kinds: [a/b/c/d/e]}}]", []selection.Kind{every("*", "*")}},
+		"no kinds":             {"any: [{resources: {names: [a]}}]", []selection.Kind{every("*", "*")}},
+		"an unknown operation": {"any: [{resources: {kinds: [Node], operations: [create]}}]", []selection.Kind{every("*", "*")}},
+		"another fault":        {"any: [{resources: {kinds: [Node], name: a, names: [b]}}]", []selection.Kind{every("Node", "")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := parsed[rule](t, "{match: {"+test.rule+"}}")

@@ -28,8 +28,8 @@ type filter struct {
 	excludes bool
 	// resources says that anything but the user is looked at.
 	resources bool
-	// unknownKinds says that a kind has a fault.
-	unknownKinds bool
+	// unknown says that a kind or an operation has a fault.
+	unknown bool
 }
 
 // aspect is one thing in which a filter does not match.

@@ -107,7 +107,7 @@ func (s *Selection) Kinds() []Kind {
 	if s == nil {
 		return nil
 	}
-	if s.unknownKinds {
+	if s.unknown {
 		return []Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}}
 	}
 	var kinds []Kind

@@ -22,10 +22,10 @@ type Selection struct {
 	// namespace is that of a namespaced policy, which is about its objects only.
 	namespace      string
 	match, exclude block
-	// broken is why the selection cannot be used, and unknownKinds says that not all
-	// kinds are known then.
-	broken       error
-	unknownKinds bool
+	// broken is why the selection cannot be used, and unknown says that not all kinds and
+	// operations are known then.
+	broken  error
+	unknown bool
 }
 
 // block is a match or an exclude.
