@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -111,17 +112,29 @@ func (r mutateRules) faults(ctx context.Context, obj runtime.Object) field.Error
 	return errs
 }
 
-// authorize refuses writers who may not read what the policy reads.
+// authorize refuses writers who may not read what the policy reads. Who leaves the rules
+// as they are, and changes labels for example, needs no right: nothing is read that was
+// not read before, and nothing else is made of it. Who changes rules needs all rights:
+// the same that is read may now become a part of other objects.
 func (r mutateRules) authorize(ctx context.Context, obj, old runtime.Object) field.ErrorList {
 	unit, errs := r.compiled(ctx, obj)
 	if unit == nil || unit.Policy == nil {
 		return errs
 	}
 	var before []policy.Read
-	if old != nil {
-		if unit, _ := r.compiled(ctx, old); unit != nil && unit.Policy != nil {
-			before = unit.Policy.Reads
-		}
+	if old != nil && apiequality.Semantic.DeepEqual(rulesOf(obj), rulesOf(old)) {
+		before = unit.Policy.Reads
 	}
 	return r.writes.Reads(ctx, unit.Policy.Reads, before)
+}
+
+// rulesOf returns the spec of a policy. That of another object equals only itself.
+func rulesOf(obj runtime.Object) any {
+	switch of := obj.(type) {
+	case *policyapi.ClusterPolicy:
+		return &of.Spec
+	case *policyapi.Policy:
+		return &of.Spec
+	}
+	return obj
 }

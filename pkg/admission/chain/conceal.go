@@ -32,11 +32,7 @@ func (r *run) record(origin *verdict.Origin, took time.Duration, findings []verd
 	if r.concealed != "" {
 		findings = slices.Clone(findings) // they are shared
 		for i := range findings {
-			veiled := &verdict.Trace{Concealed: r.concealed}
-			if trace := findings[i].Trace; trace != nil {
-				veiled.Cost, veiled.Took = trace.Cost, trace.Took
-			}
-			findings[i].Trace = veiled
+			findings[i].Trace = &verdict.Trace{Concealed: r.concealed}
 		}
 	}
 	return r.recorder.Add(origin, took, findings...)

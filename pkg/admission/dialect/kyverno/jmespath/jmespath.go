@@ -64,6 +64,7 @@ type Expression struct {
 	root    node
 	roots   []string
 	leading string
+	needed  string
 }
 
 // CallError says that an expression calls an unknown function, or one with the wrong
@@ -86,7 +87,7 @@ func (c *Compiler) Compile(text string) (*Expression, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Expression{root: root, leading: leading(tree)}
+	e := &Expression{root: root, leading: leading(tree), needed: needed(tree)}
 	e.roots = appendRoots(nil, tree)
 	if b.mistake != nil {
 		return e, b.mistake
@@ -119,3 +120,7 @@ func (e *Expression) Roots() []string { return slices.Clone(e.roots) }
 // Leading returns the name with which the expression begins, and false when it does
 // not begin with a field of the root but with a literal, a call or the root itself.
 func (e *Expression) Leading() (string, bool) { return e.leading, e.leading != "" }
+
+// Needed returns the field of the root without which the expression can only fail, and
+// false when there is none: with a || b, !a or [a] a missing field is no error.
+func (e *Expression) Needed() (string, bool) { return e.needed, e.needed != "" }

@@ -47,6 +47,23 @@ func appendRoots(roots []string, tree upstream.ASTNode) []string {
 	return roots
 }
 
+// needed returns the field of the root that must be there, or "". Unlike others, paths,
+// projections and pipes fail with the first field of theirs that is missing.
+func needed(tree upstream.ASTNode) string {
+	for {
+		switch tree.NodeType {
+		case upstream.ASTField:
+			name, _ := tree.Value.(string)
+			return name
+		case upstream.ASTSubexpression, upstream.ASTIndexExpression, upstream.ASTPipe,
+			upstream.ASTFlatten, upstream.ASTProjection, upstream.ASTValueProjection, upstream.ASTFilterProjection:
+			tree = tree.Children[0]
+		default:
+			return ""
+		}
+	}
+}
+
 // leading returns the field of the root with which a tree begins, or "".
 func leading(tree upstream.ASTNode) string {
 	for {

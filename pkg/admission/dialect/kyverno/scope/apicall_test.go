@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/cel-go/interpreter"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
@@ -123,8 +124,17 @@ func (unanswered) Authorize(context.Context, authorizer.Attributes) (authorizer.
 	return authorizer.DecisionNoOpinion, "", &cluster.UnansweredError{Err: errors.New("cut off")}
 }
 
+// silent panics, as the authorizer of candidates does about others than the caller.
+type silent struct{}
+
+func (silent) Authorize(context.Context, authorizer.Attributes) (authorizer.Decision, string, error) {
+	panic(interpreter.EvalCancelledError{Message: "jane may not be told"})
+}
+
 func TestReviewWithoutAnswer(t *testing.T) {
-	for want, rights := range map[string]authorizer.UnconditionalAuthorizer{"nothing is known here": nil, "cut off": unanswered{}} {
+	for want, rights := range map[string]authorizer.UnconditionalAuthorizer{
+		"nothing is known here": nil, "cut off": unanswered{}, "jane may not be told": silent{},
+	} {
 		run := newRun()
 		variables := scope.New(policy.Input{Request: widgetRequest(t), View: unsure{viewOf(t, ""), rights}}, run)
 		end := variables.Begin(mustCompile(t, "", call(`urlPath: `+reviews+`, method: POST, default: {}, data: [{key: spec, value: `+getOne+`}]`)))

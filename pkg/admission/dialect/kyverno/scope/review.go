@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -88,9 +89,12 @@ func decide(
 	if rights == nil {
 		return fmt.Errorf("%w: nothing is known here of what users may do", errRefused)
 	}
-	decision, reason, err := rights.Authorize(ctx, attributes)
+	decision, reason, err := authorize(ctx, rights, attributes)
 	var unanswered *cluster.UnansweredError
-	if errors.As(err, &unanswered) {
+	switch {
+	case errors.Is(err, errRefused):
+		return err
+	case errors.As(err, &unanswered):
 		return fmt.Errorf("%w: what the user may do is not known: %w", errRefused, err)
 	}
 	*status = authorizationv1.SubjectAccessReviewStatus{
@@ -100,6 +104,23 @@ func decide(
 		status.EvaluationError = err.Error()
 	}
 	return nil
+}
+
+// authorize asks the authorizer. That of a candidate panics with an error about whom the
+// caller may not be told, since CEL would make a no of an error that is returned.
+func authorize(ctx context.Context, rights authorizer.UnconditionalAuthorizer, attributes authorizer.Attributes) (decision authorizer.Decision, reason string, err error) {
+	defer func() {
+		cause := recover()
+		if cause == nil {
+			return
+		}
+		refusal, ok := cause.(error)
+		if _, fault := cause.(goruntime.Error); fault || !ok {
+			panic(cause)
+		}
+		err = fmt.Errorf("%w: %w", errRefused, refusal)
+	}()
+	return rights.Authorize(ctx, attributes)
 }
 
 // attributesOf returns the question of a review, and refuses what kube-apiserver refuses.
