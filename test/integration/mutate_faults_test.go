@@ -176,18 +176,14 @@ func testFaultyWrites(t *testing.T, a *api) {
 	before := a.createClusterPolicy(t, "written", spec)
 	faulty := string(manifestOf(t, "ClusterPolicy", "written", "rules:\n"+ruleNamed("r", patches("- {op: append, path: /a, value: b}"))))
 	for _, way := range writeWays() {
-		path := clusterPoliciesPath
-		body := faulty
-		switch {
-		case way.create:
-			body = strings.Replace(faulty, `"written"`, `"new"`, 1)
-			if way.method != http.MethodPost {
-				path += "/new"
-			}
-		default:
-			path += "/written"
-			body = strings.Replace(faulty, `"name":"written"`, `"name":"written","resourceVersion":"`+before.ResourceVersion+`"`, 1)
+		path, name := clusterPoliciesPath, `"name":"written","resourceVersion":"`+before.ResourceVersion+`"`
+		if way.create {
+			name = `"name":"new"`
 		}
+		if way.method != http.MethodPost {
+			path += map[bool]string{true: "/new", false: "/written"}[way.create]
+		}
+		body := strings.Replace(faulty, `"name":"written"`, name, 1)
 		got := a.do(t, request{method: way.method, path: path + way.query, contentType: way.contentType, body: []byte(body)})
 		if got.code != http.StatusUnprocessableEntity || !strings.Contains(string(got.body), `"field":"spec.rules[0].mutate.patchesJson6902"`) {
 			t.Errorf("%s: got %d: %s", way.name, got.code, got.body)

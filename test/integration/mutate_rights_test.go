@@ -108,19 +108,23 @@ func readingCases() []readingCase {
 		{"one", reading("test", settingsOfProd, teamOfSettings), configMap, `get configmaps "settings" in namespace "prod"`, []string{"peggy", "nina", "all", "root"}},
 		{
 			"any of a namespace", reading("test", `configMap: {name: "{{ request.name }}", namespace: prod}`, teamOfSettings),
-			configMap, `get configmaps in namespace "prod"`, []string{"peggy", "all", "root"},
+			configMap, `get configmaps in namespace "prod"`,
+			[]string{"peggy", "all", "root"},
 		},
 		{
 			"one of any namespace", reading("test", `configMap: {name: settings, namespace: "{{ request.namespace }}"}`, teamOfSettings),
-			configMap, `get configmaps "settings" in all namespaces`, []string{"peggy", "all", "root"},
+			configMap, `get configmaps "settings" in all namespaces`,
+			[]string{"peggy", "all", "root"},
 		},
 		{
 			"a list", reading("test", `apiCall: {urlPath: /api/v1/namespaces/prod/secrets, jmesPath: "items[0].kind"}`, "settings"),
-			call, `list secrets in namespace "prod"`, []string{"nina", "all", "root"},
+			call, `list secrets in namespace "prod"`,
+			[]string{"nina", "all", "root"},
 		},
 		{
 			"of another group", reading("test", `apiCall: {urlPath: "/apis/example.com/v1/namespaces/prod/widgets/{{ request.name }}"}`, "settings.kind"),
-			call, `get widgets.example.com in namespace "prod"`, []string{"peggy", "glen", "all", "root"},
+			call, `get widgets.example.com in namespace "prod"`,
+			[]string{"peggy", "glen", "all", "root"},
 		},
 	}
 }

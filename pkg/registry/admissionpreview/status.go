@@ -64,7 +64,7 @@ func evaluation(in *verdict.Evaluation) policyapi.Evaluation {
 	}
 	if trace := in.Finding.Trace; trace != nil {
 		out.Cost = int64(min(trace.Cost, math.MaxInt64))
-		if trace.Took > 0 {
+		if trace.Took > 0 || trace.Concealed != "" {
 			out.DurationMicroseconds = trace.Took.Microseconds()
 		}
 		out.Values = values(trace.Values)

@@ -111,6 +111,7 @@ type ruleCompiler struct {
 	place     string // for findings
 	document  any    // the rule as JSON, into which $(...) refers
 	declared  map[string]bool
+	nesting   int // in how many loops the compiler is
 
 	reads     []policy.Read
 	asksRoles bool // its expressions may

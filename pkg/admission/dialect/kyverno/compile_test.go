@@ -27,6 +27,18 @@ func TestFaults(t *testing.T) {
 		{name: "arity", policy: rule("context: [{name: v, variable: {jmesPath: \"split('a')\"}}]\nmutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{v}}\"}}}}"), want: []string{"spec.rules[0].context[0].variable.jmesPath: function split takes 2 arguments, not 1"}, later: true},
 		{name: "an undefined variable", policy: rule(`mutate: {patchStrategicMerge: {metadata: {labels: {a: "{{ nobody.knows }}"}}}}`), want: []string{`spec.rules[0].mutate.patchStrategicMerge.metadata.labels.a: variable "nobody" is not defined`}},
 		{name: "an undefined list", policy: rule("mutate: {foreach: [{list: nobody.knows, patchesJson6902: \"- {op: remove, path: /metadata/labels/a}\"}]}"), want: []string{`spec.rules[0].mutate.foreach[0].list: variable "nobody" is not defined`}},
+		{name: "an element of no loop", policy: rule(`mutate: {patchStrategicMerge: {metadata: {labels: {a: "{{ element.name }}"}}}}`), want: []string{`spec.rules[0].mutate.patchStrategicMerge.metadata.labels.a: variable "element" is not defined here`}},
+		{name: "the list of a loop that is its element", policy: rule("mutate: {foreach: [{list: element, patchesJson6902: \"- {op: remove, path: /metadata/labels/a}\"}]}"), want: []string{`spec.rules[0].mutate.foreach[0].list: variable "element" is not defined here`}},
+		{
+			name:   "an element of a loop that is deeper",
+			policy: rule("mutate: {foreach: [{list: request.object.spec.containers, patchStrategicMerge: {metadata: {labels: {a: \"{{ elementIndex1 }}\"}}}}]}"),
+			want:   []string{`spec.rules[0].mutate.foreach[0].patchStrategicMerge.metadata.labels.a: variable "elementIndex1" is not defined here`},
+		},
+		{
+			name:   "an element after its loop",
+			policy: rule("mutate: {foreach: [{list: request.object.spec.containers, foreach: [{list: element.env, patchStrategicMerge: {metadata: {labels: {a: b}}}}]}, {list: element, patchStrategicMerge: {metadata: {labels: {a: b}}}}]}"),
+			want:   []string{`spec.rules[0].mutate.foreach[1].list: variable "element" is not defined here`},
+		},
 		{name: "an operation", policy: rule("mutate: {patchesJson6902: \"- {op: change, path: /metadata/labels/a}\"}"), want: []string{`spec.rules[0].mutate.patchesJson6902: `}},
 		{name: "a path", policy: rule("mutate: {patchesJson6902: \"- {op: add, path: metadata, value: 1}\"}"), want: []string{`spec.rules[0].mutate.patchesJson6902: `}},
 		{name: "an inner loop", policy: rule("mutate: {foreach: [{list: request.object.spec.containers, foreach: [{list: \"element.\", patchesJson6902: \"- {op: remove, path: /metadata/labels/a}\"}]}]}"), want: []string{`spec.rules[0].mutate.foreach[0].foreach[0].list: at character`}},
@@ -62,11 +74,39 @@ func TestFaults(t *testing.T) {
 func TestKnownNames(t *testing.T) {
 	for _, expression := range []string{
 		"request.operation", "serviceAccountName", "serviceAccountNamespace", "images.containers.nginx.tag", "own", "own.a.b",
-		"element.name", "element0", "elementIndex", "elementIndex12", "not_null(nobody, 'x')", "'text'", "@", "request.object.nothing || nobody || 'x'",
+		"not_null(nobody, 'x')", "'text'", "@", "request.object.nothing || nobody || 'x'",
 	} {
 		fields := "context: [{name: own, variable: {value: {a: {b: 1}}}}]\nmutate: {patchStrategicMerge: {metadata: {annotations: {a: \"x{{ " + expression + " }}\"}}}}"
 		if _, errs := kyverno.New().Compile(t.Context(), clusterPolicy(t, rule(fields))); len(errs) > 0 {
 			t.Errorf("%s: %v", expression, errs.ToAggregate())
+		}
+	}
+}
+
+// TestElementNames: in a loop its element is known, and those of the loops around it.
+func TestElementNames(t *testing.T) {
+	for _, expression := range []string{"element.name", "element0", "element1", "elementIndex", "elementIndex0", "elementIndex1", "own", "inner"} {
+		fields := "context: [{name: own, variable: {value: 1}}]\n" +
+			"mutate: {foreach: [{list: request.object.spec.containers, foreach: [{list: \"element.env || `[]`\", context: [{name: inner, variable: {jmesPath: element.name}}], " +
+			"patchStrategicMerge: {metadata: {annotations: {a: \"x{{ " + expression + " }}\"}}}}]}]}"
+		if _, errs := kyverno.New().Compile(t.Context(), clusterPolicy(t, rule(fields))); len(errs) > 0 {
+			t.Errorf("%s: %v", expression, errs.ToAggregate())
+		}
+	}
+}
+
+// TestAlternatives: a jmesPath or a list may name what nobody defines where that is no
+// error.
+func TestAlternatives(t *testing.T) {
+	for _, fields := range []string{
+		"context: [{name: v, variable: {jmesPath: \"nobody || 'x'\"}}]\nmutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{v}}\"}}}}",
+		"context: [{name: v, variable: {jmesPath: nobody.knows, default: x}}]\nmutate: {patchStrategicMerge: {metadata: {labels: {a: \"{{v}}\"}}}}",
+		"mutate: {foreach: [{list: \"nobody || request.object.spec.containers\", patchStrategicMerge: {metadata: {labels: {a: \"{{element.name}}\"}}}}]}",
+	} {
+		for _, finding := range compiled(t, rule(fields)).Policy.Program.Evaluate(t.Context(), input(create(object(t, pod)), offlineView(t))) {
+			if finding.Kind != verdict.Mutated {
+				t.Errorf("%s: got %+v, want a change", fields, finding)
+			}
 		}
 	}
 }

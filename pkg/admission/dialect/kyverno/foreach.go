@@ -148,10 +148,12 @@ func (c *ruleCompiler) loop(spec *kyvernov1.ForEachMutation, path *field.Path, n
 			fault = fault.WithOrigin(policy.OriginRequest)
 		}
 		c.errs = append(c.errs, fault)
-	} else if name, ok := list.Leading(); ok && !c.known(name) {
+	} else if name, ok := list.Needed(); ok {
 		c.uses([]template.Use{{Name: name, Leading: true, Expression: spec.List}}, path.Child("list"))
 	}
 	compiled.list = list
+	c.nesting = nesting
+	defer func() { c.nesting = nesting - 1 }()
 	document, err := decoded(spec)
 	if err != nil {
 		c.errs = append(c.errs, field.InternalError(path, err))

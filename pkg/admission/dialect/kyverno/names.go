@@ -5,6 +5,7 @@ package kyverno
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -20,23 +21,35 @@ func (c *ruleCompiler) uses(uses []template.Use, path *field.Path) {
 		if !use.Leading || c.known(use.Name) {
 			continue
 		}
-		c.errs = append(c.errs, field.Invalid(below(path, use.Path), use.Expression, fmt.Sprintf(
-			"variable %q is not defined: declare it in context, or begin with request, images, element, elementIndex, serviceAccountName or serviceAccountNamespace", use.Name)))
+		detail := fmt.Sprintf("variable %q is not defined: declare it in context, or begin with request, images, element, elementIndex, serviceAccountName or serviceAccountNamespace", use.Name)
+		if _, ok := elementLevel(use.Name); ok {
+			detail = fmt.Sprintf("variable %q is not defined here: it is that of a foreach around it", use.Name)
+		}
+		c.errs = append(c.errs, field.Invalid(below(path, use.Path), use.Expression, detail))
 	}
 }
 
 // known says whether variables may begin with a name, as the validation of Kyverno does
-// with its regular expression of allowed variables.
+// with its regular expression of allowed variables and with validateElementInForEach.
 func (c *ruleCompiler) known(name string) bool {
 	switch name {
 	case "request", "images", "image", "serviceAccountName", "serviceAccountNamespace":
 		return true
 	}
-	return c.declared[name] || numbered(name, "element") || numbered(name, "elementIndex")
+	level, ok := elementLevel(name)
+	return c.declared[name] || ok && level < c.nesting
 }
 
-// numbered says whether name is prefix, or prefix with a number.
-func numbered(name, prefix string) bool {
-	rest, ok := strings.CutPrefix(name, prefix)
-	return ok && strings.Trim(rest, "0123456789") == ""
+// elementLevel returns the level of the foreach whose element, or its index, has that
+// name. Without a number it is that of any.
+func elementLevel(name string) (level int, ok bool) {
+	rest, ok := strings.CutPrefix(name, "element")
+	if !ok {
+		return 0, false
+	}
+	if rest = strings.TrimPrefix(rest, "Index"); rest == "" {
+		return 0, true
+	}
+	level, err := strconv.Atoi(rest)
+	return level, err == nil && strconv.Itoa(level) == rest && level >= 0
 }

@@ -24,51 +24,59 @@ func operators() []string {
 	}
 }
 
-// validatePreconditions accepts any and all and, where the older form is allowed, a list.
-func validatePreconditions(raw *apiextensionsv1.JSON, listAllowed bool, path *field.Path) field.ErrorList {
+// validatePreconditions accepts any and all and, in a rule, the older form, a list. The
+// conditions of loops are not looked at as closely: neither does Kyverno.
+func validatePreconditions(raw *apiextensionsv1.JSON, ofRule bool, path *field.Path) field.ErrorList {
 	if raw == nil {
 		return nil
 	}
 	text := bytes.TrimSpace(raw.Raw)
 	isList := bytes.HasPrefix(text, []byte("["))
 	switch {
-	case isList && listAllowed:
+	case isList && ofRule:
 		var list []kyvernov1.Condition
 		if errs := decodeStrictly(text, &list, path); len(errs) > 0 {
 			return errs
 		}
-		return validateConditions(list, path)
+		return validateConditions(list, ofRule, path)
 	case !isList && bytes.HasPrefix(text, []byte("{")):
 		var conditions kyvernov1.AnyAllConditions
 		if errs := decodeStrictly(text, &conditions, path); len(errs) > 0 {
 			return errs
 		}
-		return append(validateConditions(conditions.Any, path.Child("any")), validateConditions(conditions.All, path.Child("all"))...)
-	case listAllowed:
+		return append(validateConditions(conditions.Any, ofRule, path.Child("any")), validateConditions(conditions.All, ofRule, path.Child("all"))...)
+	case ofRule:
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be an object with any and all, or a list of conditions")}
 	default:
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be an object with any and all")}
 	}
 }
 
-func validateConditions(conditions []kyvernov1.Condition, path *field.Path) field.ErrorList {
+func validateConditions(conditions []kyvernov1.Condition, ofRule bool, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for i := range conditions {
-		errs = append(errs, validateCondition(&conditions[i], path.Index(i))...)
+		errs = append(errs, validateOperator(conditions[i].Operator, path.Index(i).Child("operator"))...)
+		if ofRule {
+			errs = append(errs, validateOperands(&conditions[i], path.Index(i))...)
+		}
 	}
 	return errs
 }
 
-func validateCondition(condition *kyvernov1.Condition, path *field.Path) field.ErrorList {
+func validateOperator(operator string, path *field.Path) field.ErrorList {
+	switch {
+	case operator == "":
+		return field.ErrorList{field.Required(path, "say how to compare")}
+	case !slices.Contains(operators(), operator):
+		return field.ErrorList{field.NotSupported(path, operator, operators())}
+	}
+	return nil
+}
+
+func validateOperands(condition *kyvernov1.Condition, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if condition.Key == nil {
 		errs = append(errs, field.Required(path.Child("key"), "say what to compare"))
-	}
-	switch operator := condition.Operator; {
-	case operator == "":
-		errs = append(errs, field.Required(path.Child("operator"), "say how to compare"))
-	case !slices.Contains(operators(), operator):
-		errs = append(errs, field.NotSupported(path.Child("operator"), operator, operators()))
 	}
 	if condition.Value == nil {
 		return append(errs, field.Required(path.Child("value"), "say what to compare with; null is no value"))

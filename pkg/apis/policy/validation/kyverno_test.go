@@ -188,6 +188,11 @@ func TestValidateForEach(t *testing.T) {
 			},
 		},
 		{
+			"conditions that a rule may not have",
+			forEach("{list: l, preconditions: {any: [{key: '{{request.operation}}', operator: Equals, value: create}, {key: a, operator: Equals, value: null}, {operator: Equals}, {}]}, patchesJson6902: '[]'}"),
+			[]string{path + ".preconditions.any[3].operator: Required value: say how to compare"},
+		},
+		{
 			"two patches", forEach("{list: l, patchStrategicMerge: {}, patchesJson6902: '[]'}"),
 			[]string{path + ".patchesJson6902: Forbidden: patchStrategicMerge is given already, and exactly one of patchStrategicMerge, patchesJson6902 and foreach is allowed"},
 		},

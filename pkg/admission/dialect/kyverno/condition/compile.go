@@ -25,7 +25,8 @@ const maxConditions = 1000
 
 // Compile compiles preconditions: an object with any and all, or a list of conditions
 // that must all hold. at is their place in the rule, path their field. Nil stands for
-// none. Conditions with faults fail whenever they are asked.
+// none. Conditions with faults fail whenever they are asked. What the conditions of a rule
+// may not say, and those of a loop may, is for the validation of policies.
 func Compile(raw *apiextensionsv1.JSON, c *template.Compiler, at template.Place, path *field.Path) (*Conditions, field.ErrorList) {
 	if raw == nil {
 		return nil, nil
@@ -105,9 +106,8 @@ func (b *builder) condition(spec *kyvernov1.Condition, place []string, path *fie
 		place:   fmt.Sprintf("%s[%s]", strings.Join(place[:len(place)-1], "."), place[len(place)-1]),
 		message: spec.Message,
 	}
-	key := b.operand(spec.Key, append(slices.Clone(place), "key"), path.Child("key"))
-	value := b.operand(spec.Value, append(slices.Clone(place), "value"), path.Child("value"))
-	compiled.key, compiled.value = key.template, value.template
+	compiled.key = b.operand(spec.Key, append(slices.Clone(place), "key"), path.Child("key"))
+	compiled.value = b.operand(spec.Value, append(slices.Clone(place), "value"), path.Child("value"))
 	by, err := operator.Parse(spec.Operator)
 	switch {
 	case spec.Operator == "":
@@ -116,30 +116,21 @@ func (b *builder) condition(spec *kyvernov1.Condition, place []string, path *fie
 		b.errs = append(b.errs, field.NotSupported(path.Child("operator"), spec.Operator, operator.Names()))
 	}
 	compiled.operator = by
-	b.errs = append(b.errs, checkOperations(key.decoded, value.decoded, path.Child("value"))...)
 	b.message(spec.Message, compiled.place+".message", append(slices.Clone(place), "message"), path.Child("message"))
 	return compiled
 }
 
-// operand is one side of a condition.
-type operand struct {
-	decoded  any
-	template *template.Template
-}
-
-// operand compiles one side of a condition. References lead from the operand, not from
-// the rule: that is what Kyverno's Evaluate makes of them.
-func (b *builder) operand(raw *apiextensionsv1.JSON, place []string, path *field.Path) operand {
-	if raw == nil || len(raw.Raw) == 0 || bytes.Equal(bytes.TrimSpace(raw.Raw), []byte("null")) {
-		b.errs = append(b.errs, field.Required(path, "null is compared with nothing"))
-		return operand{}
-	}
+// operand compiles one side of a condition; one that is missing is null. References lead
+// from the operand, not from the rule: that is what Kyverno's Evaluate makes of them.
+func (b *builder) operand(raw *apiextensionsv1.JSON, place []string, path *field.Path) *template.Template {
 	var decoded any
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &decoded); err != nil {
-		b.errs = append(b.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
-		return operand{}
+	if raw != nil && len(raw.Raw) > 0 {
+		if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &decoded); err != nil {
+			b.errs = append(b.errs, field.Invalid(path, field.OmitValueType{}, err.Error()))
+			return nil
+		}
 	}
-	return operand{decoded, b.template(decoded, template.Place{Rule: decoded}, place, path)}
+	return b.template(decoded, template.Place{Rule: decoded}, place, path)
 }
 
 // message compiles the message of a condition, whose variables must be there though
@@ -177,36 +168,4 @@ func below(path *field.Path, parts []string) *field.Path {
 		path = path.Child(part)
 	}
 	return path
-}
-
-// checkOperations refuses to compare the operation of a request with what is none, as
-// the validation of Kyverno does.
-func checkOperations(key, value any, path *field.Path) field.ErrorList {
-	text, ok := key.(string)
-	if !ok || strings.ReplaceAll(text, " ", "") != "{{request.operation}}" || value == nil {
-		return nil
-	}
-	operations := []string{"CREATE", "UPDATE", "DELETE", "CONNECT"}
-	var errs field.ErrorList
-	check := func(value any, path *field.Path) {
-		text, ok := value.(string)
-		if !ok {
-			errs = append(errs, field.Invalid(path, value, "an operation is a string"))
-		} else if !slices.Contains(operations, text) {
-			errs = append(errs, field.NotSupported(path, text, operations))
-		}
-	}
-	switch typed := value.(type) {
-	case []any:
-		for i, element := range typed {
-			check(element, path.Index(i))
-		}
-	case string:
-		if len(typed) < len("{{}}") || !strings.HasPrefix(typed, "{{") || !strings.HasSuffix(typed, "}}") {
-			check(typed, path)
-		}
-	default:
-		check(typed, path)
-	}
-	return errs
 }

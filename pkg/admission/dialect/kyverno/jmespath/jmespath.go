@@ -122,5 +122,5 @@ func (e *Expression) Roots() []string { return slices.Clone(e.roots) }
 func (e *Expression) Leading() (string, bool) { return e.leading, e.leading != "" }
 
 // Needed returns the field of the root without which the expression can only fail, and
-// false when there is none: with a || b, !a or [a] a missing field is no error.
+// false when there is none: with a[*], a || b, !a or [a] a missing field is no error.
 func (e *Expression) Needed() (string, bool) { return e.needed, e.needed != "" }

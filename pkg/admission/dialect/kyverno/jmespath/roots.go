@@ -47,16 +47,15 @@ func appendRoots(roots []string, tree upstream.ASTNode) []string {
 	return roots
 }
 
-// needed returns the field of the root that must be there, or "". Unlike others, paths,
-// projections and pipes fail with the first field of theirs that is missing.
+// needed returns the field of the root that must be there, or "". Only paths fail with a
+// field that is missing: for all else, projections and pipes too, it is null.
 func needed(tree upstream.ASTNode) string {
 	for {
 		switch tree.NodeType {
 		case upstream.ASTField:
 			name, _ := tree.Value.(string)
 			return name
-		case upstream.ASTSubexpression, upstream.ASTIndexExpression, upstream.ASTPipe,
-			upstream.ASTFlatten, upstream.ASTProjection, upstream.ASTValueProjection, upstream.ASTFilterProjection:
+		case upstream.ASTSubexpression, upstream.ASTIndexExpression:
 			tree = tree.Children[0]
 		default:
 			return ""

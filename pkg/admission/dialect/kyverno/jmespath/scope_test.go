@@ -55,6 +55,32 @@ func TestRoots(t *testing.T) {
 	}
 }
 
+// TestNeeded: without the field that an expression needs, it fails; with any other field
+// missing, it need not.
+func TestNeeded(t *testing.T) {
+	tests := map[string]string{
+		"a": "a", "a.b.c": "a", "a[0]": "a", "a[0].b": "a", "a.[b]": "a",
+		"(a)": "a", "a.to_string(@)": "a", `"with-dash".a`: "with-dash",
+		"a | b": "", "a[*].b": "", "a[1:]": "", "a[]": "", "a.*": "", "a[?b]": "",
+		"a || 'x'": "", "a && b": "", "!a": "", "a == b": "", "[a]": "", "{x: a}": "", "(a || 'x').b": "",
+		"not_null(a, 'x')": "", "'text'": "", "@": "", "*": "", "[0]": "",
+	}
+	for text, want := range tests {
+		e, err := NewCompiler().Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := e.Needed(); got != want || ok != (want != "") {
+			t.Errorf("%s needs %q, %t, want %q", text, got, ok, want)
+		}
+		_, err = e.Search(t.Context(), &Run{Steps: 1000, Bytes: 1000}, fixed{})
+		var missing *NotFoundError
+		if want != "" && !errors.As(err, &missing) {
+			t.Errorf("%s without %s: got %v, want that it is missing", text, want, err)
+		}
+	}
+}
+
 // fixed is a scope of known fields.
 type fixed map[string]any
 

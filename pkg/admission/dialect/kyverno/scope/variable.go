@@ -31,7 +31,7 @@ func (c *compiler) variable(spec *kyvernov1.Variable) source {
 	}
 	compiled.path = c.query(spec.JMESPath, place, "jmesPath")
 	if fixed := compiled.path.fixed(); fixed != nil && compiled.given == nil && compiled.fallback == nil {
-		if name, ok := fixed.Leading(); ok {
+		if name, ok := fixed.Needed(); ok {
 			c.uses = append(c.uses, template.Use{Name: name, Leading: true, Expression: spec.JMESPath, Path: []string{place, "jmesPath"}})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -37,7 +38,7 @@ func (w *writer) raw(text string) error {
 }
 
 // value adds the JSON of a value, without space and with sorted keys, as encoding/json
-// writes it. Kyverno's substituteVarInPattern uses a library that promises the same.
+// writes it, but for the exponents of numbers: see number.
 func (w *writer) value(ctx context.Context, value any, depth int) error {
 	if depth > maxDepth {
 		return errDepth
@@ -58,6 +59,8 @@ func (w *writer) value(ctx context.Context, value any, depth int) error {
 		return w.raw(strconv.FormatBool(value))
 	case int64:
 		return w.raw(strconv.FormatInt(value, 10))
+	case float64:
+		return w.number(value)
 	default:
 		return w.other(value)
 	}
@@ -109,6 +112,19 @@ func (w *writer) quoted(text string) error {
 	w.text = append(w.text, text...)
 	w.text = append(w.text, '"')
 	return nil
+}
+
+// number adds a number as Kyverno's substituteVarInPattern does: where encoding/json
+// writes 1e-7, the library there writes 1e-07.
+func (w *writer) number(value float64) error {
+	if math.IsNaN(value) || math.IsInf(value, 0) {
+		return w.other(value) // an error
+	}
+	format := byte('f')
+	if size := math.Abs(value); size != 0 && (size < 1e-6 || size >= 1e21) {
+		format = 'e'
+	}
+	return w.raw(strconv.FormatFloat(value, format, -1, 64))
 }
 
 func (w *writer) other(value any) error {
