@@ -130,8 +130,12 @@ func readingCases() []readingCase {
 }
 
 func testReadingWrites(t *testing.T, a *api) {
-	for _, test := range readingCases() {
-		for _, way := range writeWays() {
+	for i, test := range readingCases() {
+		ways := writeWays()
+		if i > 0 {
+			ways = ways[:1] // the way makes no difference
+		}
+		for _, way := range ways {
 			for _, author := range authorNames() {
 				if err := a.clusterPolicies().DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 					t.Fatal(err)

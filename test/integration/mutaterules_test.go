@@ -14,6 +14,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
 
@@ -195,9 +196,9 @@ failurePolicy: Never
 	if got.code != http.StatusBadRequest || !strings.Contains(string(got.body), `unknown field \"spec.rules[0].excludes\"`) {
 		t.Errorf("an unknown field: %d: %s", got.code, got.body)
 	}
-	p := a.createClusterPolicy(t, "p", mutateSpec)
-	p.Spec.Rules[1].Mutate = nil
-	_, err = a.clusterPolicies().Update(t.Context(), p, metav1.UpdateOptions{})
+	a.createClusterPolicy(t, "p", mutateSpec)
+	without := []byte(`[{"op":"remove","path":"/spec/rules/1/mutate"}]`)
+	_, err = a.clusterPolicies().Patch(t.Context(), "p", types.JSONPatchType, without, metav1.PatchOptions{})
 	wantCauses(t, err, []string{"spec.rules[1].mutate"})
 }
 

@@ -50,16 +50,23 @@ func testApplyRules(t *testing.T, a *api) {
 	applied := func(rules ...*applykyvernov1.RuleApplyConfiguration) *applyv1alpha1.PolicyApplyConfiguration {
 		return applyv1alpha1.Policy("p", "team-a").WithSpec(applykyvernov1.Spec().WithRules(rules...))
 	}
+	// The order of rules matters, so a list of them has one owner.
 	for _, step := range []struct {
 		manager string
+		force   bool
 		config  *applyv1alpha1.PolicyApplyConfiguration
-		want    []string
+		want    []string // nil is a conflict
 	}{
-		{"one", applied(rule("a"), rule("b")), []string{"a", "b"}},
-		{"two", applied(rule("c")), []string{"a", "b", "c"}},
-		{"one", applied(rule("b")), []string{"b", "c"}},
+		{"one", false, applied(rule("b"), rule("a")), []string{"b", "a"}},
+		{"two", false, applied(rule("c")), nil},
+		{"two", true, applied(rule("c")), []string{"c"}},
+		{"two", false, applied(rule("c"), rule("a")), []string{"c", "a"}},
 	} {
-		p, err := a.policiesOf("team-a").Apply(t.Context(), step.config, metav1.ApplyOptions{FieldManager: step.manager})
+		p, err := a.policiesOf("team-a").Apply(t.Context(), step.config, metav1.ApplyOptions{FieldManager: step.manager, Force: step.force})
+		if step.want == nil {
+			wantReason(t, err, metav1.StatusReasonConflict)
+			continue
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +74,6 @@ func testApplyRules(t *testing.T, a *api) {
 		for _, rule := range p.Spec.Rules {
 			names = append(names, rule.Name)
 		}
-		slices.Sort(names)
 		if !slices.Equal(names, step.want) {
 			t.Errorf("after %s there are the rules %v, want %v", step.manager, names, step.want)
 		}

@@ -30,11 +30,6 @@ func TestFaults(t *testing.T) {
 		{name: "an element of no loop", policy: rule(`mutate: {patchStrategicMerge: {metadata: {labels: {a: "{{ element.name }}"}}}}`), want: []string{`spec.rules[0].mutate.patchStrategicMerge.metadata.labels.a: variable "element" is not defined here`}},
 		{name: "the list of a loop that is its element", policy: rule("mutate: {foreach: [{list: element, patchesJson6902: \"- {op: remove, path: /metadata/labels/a}\"}]}"), want: []string{`spec.rules[0].mutate.foreach[0].list: variable "element" is not defined here`}},
 		{
-			name:   "an element of a loop that is deeper",
-			policy: rule("mutate: {foreach: [{list: request.object.spec.containers, patchStrategicMerge: {metadata: {labels: {a: \"{{ elementIndex1 }}\"}}}}]}"),
-			want:   []string{`spec.rules[0].mutate.foreach[0].patchStrategicMerge.metadata.labels.a: variable "elementIndex1" is not defined here`},
-		},
-		{
 			name:   "an element after its loop",
 			policy: rule("mutate: {foreach: [{list: request.object.spec.containers, foreach: [{list: element.env, patchStrategicMerge: {metadata: {labels: {a: b}}}}]}, {list: element, patchStrategicMerge: {metadata: {labels: {a: b}}}}]}"),
 			want:   []string{`spec.rules[0].mutate.foreach[1].list: variable "element" is not defined here`},

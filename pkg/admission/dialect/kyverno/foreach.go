@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -143,7 +144,11 @@ func (c *ruleCompiler) loop(spec *kyvernov1.ForEachMutation, path *field.Path, n
 	}
 	list, err := c.templates.Expressions.Compile(spec.List)
 	if err != nil {
-		fault := field.Invalid(path.Child("list"), spec.List, err.Error())
+		text := err.Error()
+		if strings.Contains(spec.List, "{{") {
+			text += ": a list is an expression, without braces"
+		}
+		fault := field.Invalid(path.Child("list"), spec.List, text)
 		if list != nil {
 			fault = fault.WithOrigin(policy.OriginRequest)
 		}

@@ -5,7 +5,6 @@ package kyverno
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -22,8 +21,8 @@ func (c *ruleCompiler) uses(uses []template.Use, path *field.Path) {
 			continue
 		}
 		detail := fmt.Sprintf("variable %q is not defined: declare it in context, or begin with request, images, element, elementIndex, serviceAccountName or serviceAccountNamespace", use.Name)
-		if _, ok := elementLevel(use.Name); ok {
-			detail = fmt.Sprintf("variable %q is not defined here: it is that of a foreach around it", use.Name)
+		if isElement(use.Name) {
+			detail = fmt.Sprintf("variable %q is not defined here: only a foreach has elements", use.Name)
 		}
 		c.errs = append(c.errs, field.Invalid(below(path, use.Path), use.Expression, detail))
 	}
@@ -36,20 +35,14 @@ func (c *ruleCompiler) known(name string) bool {
 	case "request", "images", "image", "serviceAccountName", "serviceAccountNamespace":
 		return true
 	}
-	level, ok := elementLevel(name)
-	return c.declared[name] || ok && level < c.nesting
+	return c.declared[name] || c.nesting > 0 && isElement(name)
 }
 
-// elementLevel returns the level of the foreach whose element, or its index, has that
-// name. Without a number it is that of any.
-func elementLevel(name string) (level int, ok bool) {
-	rest, ok := strings.CutPrefix(name, "element")
-	if !ok {
-		return 0, false
-	}
-	if rest = strings.TrimPrefix(rest, "Index"); rest == "" {
-		return 0, true
-	}
-	level, err := strconv.Atoi(rest)
-	return level, err == nil && strconv.Itoa(level) == rest && level >= 0
+// isElement says whether name is that of the element of a foreach, or of its index.
+func isElement(name string) bool { return numbered(name, "element") || numbered(name, "elementIndex") }
+
+// numbered says whether name is prefix, or prefix with a number.
+func numbered(name, prefix string) bool {
+	rest, ok := strings.CutPrefix(name, prefix)
+	return ok && strings.Trim(rest, "0123456789") == ""
 }

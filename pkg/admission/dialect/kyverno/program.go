@@ -66,16 +66,27 @@ type evaluation struct {
 // looked at, in their order; a rule that cannot be applied changes nothing, and the
 // following ones see the object without it.
 func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
-	bounded, cancel := context.WithTimeout(ctx, p.timeout)
+	share := p.share(ctx)
+	bounded, cancel := context.WithTimeout(ctx, share)
 	defer cancel()
 	findings := p.evaluate(bounded, in)
 	if err := ctx.Err(); err != nil {
 		return []verdict.Finding{{Kind: verdict.Error, Message: err.Error()}}
 	}
 	if bounded.Err() != nil {
-		return []verdict.Finding{{Kind: verdict.Error, Message: fmt.Sprintf("the policy takes longer than the %v that it may", p.timeout)}}
+		return []verdict.Finding{{Kind: verdict.Error, Message: fmt.Sprintf("the policy takes longer than the %v that it may", share.Round(time.Millisecond))}}
 	}
 	return findings
+}
+
+// share is the time that the policy may take: not all that is left of the request, so
+// that a policy that is slow fails by its own failurePolicy, and the request goes on.
+func (p *program) share(ctx context.Context) time.Duration {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return p.timeout
+	}
+	return min(p.timeout, time.Until(deadline)*4/5)
 }
 
 func (p *program) evaluate(ctx context.Context, in policy.Input) []verdict.Finding {

@@ -231,8 +231,8 @@ func TestValidatePreconditions(t *testing.T) {
 		{
 			"what is missing", rule("{any: [{}], all: [{key: a, operator: equals, value: b}, {key: a, operator: Equals, value: null}]}"),
 			[]string{
-				path + ".any[0].key: Required value: say what to compare",
 				path + ".any[0].operator: Required value: say how to compare",
+				path + ".any[0].key: Required value: say what to compare",
 				path + ".any[0].value: Required value: say what to compare with; null is no value",
 				path + `.all[0].operator: Unsupported value: "equals": supported values: ` + operatorNames,
 				path + ".all[1].value: Required value: say what to compare with; null is no value",
