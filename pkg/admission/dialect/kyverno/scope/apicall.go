@@ -157,7 +157,7 @@ func known(part string) string {
 // value implements source as Kyverno's pkg/engine/apicall does: the default stands where
 // the call fails, not where variables or the jmesPath do, which is not applied to it.
 func (s *apiCall) value(ctx context.Context, from horizon) (any, error) {
-	expression, err := s.path.expression(ctx, from)
+	path, err := s.path.search(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -177,10 +177,10 @@ func (s *apiCall) value(ctx context.Context, from horizon) (any, error) {
 		}
 		return value, nil
 	}
-	if err != nil || expression == nil {
+	if err != nil || path.none() {
 		return answer, err
 	}
-	found, err := expression.Search(ctx, from.v.run, answer)
+	found, err := path.in(ctx, from.v.run, answer)
 	if err != nil {
 		return nil, fmt.Errorf("jmesPath: %w", err)
 	}

@@ -54,27 +54,42 @@ const (
 	compileSize  = 32
 )
 
-// expression returns the expression for a request. It is nil when there is none: as in
-// Kyverno, also when the variables in it leave nothing of it.
-func (q *query) expression(ctx context.Context, from horizon) (found *jmespath.Expression, err error) {
-	if q == nil || q.static != nil {
-		return q.fixed(), nil
-	}
-	plain, err := text(ctx, q.text, from)
-	if err == nil && plain != "" {
-		found, err = q.compile(ctx, plain, from)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("jmesPath: %w", err)
-	}
-	return found, nil
+// A search is a jmesPath as it is for a request. The zero value is none.
+type search struct {
+	expression *jmespath.Expression
+	// err is why the text that its variables have made is no expression.
+	err error
 }
 
-func (q *query) compile(ctx context.Context, plain string, from horizon) (*jmespath.Expression, error) {
-	if err := from.v.run.Spend(ctx, len(plain)*compileSteps, len(plain)*compileSize); err != nil {
-		return nil, err
+// none says that there is no jmesPath.
+func (s search) none() bool { return s.expression == nil && s.err == nil }
+
+// in returns what the jmesPath finds in data.
+func (s search) in(ctx context.Context, run *jmespath.Run, data any) (any, error) {
+	if s.err != nil {
+		return nil, s.err
 	}
-	return q.compiler.Compile(plain)
+	return s.expression.Search(ctx, run, data)
+}
+
+// search returns the jmesPath for a request. It is none when there is none: as in
+// Kyverno, also when the variables in it leave nothing of it.
+func (q *query) search(ctx context.Context, from horizon) (search, error) {
+	if q == nil || q.static != nil {
+		return search{expression: q.fixed()}, nil
+	}
+	plain, err := text(ctx, q.text, from)
+	if err == nil {
+		err = from.v.run.Spend(ctx, len(plain)*compileSteps, len(plain)*compileSize)
+	}
+	if err != nil {
+		return search{}, fmt.Errorf("jmesPath: %w", err)
+	}
+	if plain == "" {
+		return search{}, nil
+	}
+	expression, err := q.compiler.Compile(plain)
+	return search{expression: expression, err: err}, nil
 }
 
 func (q *query) fixed() *jmespath.Expression {

@@ -48,7 +48,7 @@ func (c *compiler) variable(spec *kyvernov1.Variable) source {
 // parts are resolved, needed or not; a jmesPath that fails leaves the default, whatever
 // the reason; one that finds null does so only when there is no value that it asks.
 func (s *variable) value(ctx context.Context, from horizon) (any, error) {
-	expression, err := s.path.expression(ctx, from)
+	path, err := s.path.search(ctx, from)
 	if err != nil {
 		return nil, err
 	}
@@ -62,12 +62,12 @@ func (s *variable) value(ctx context.Context, from horizon) (any, error) {
 	}
 	result := fallback
 	switch {
-	case expression != nil:
+	case !path.none():
 		var data any = from
 		if s.given != nil {
 			data = given
 		}
-		found, err := expression.Search(ctx, from.v.run, data)
+		found, err := path.in(ctx, from.v.run, data)
 		switch {
 		case err != nil && (fallback == nil || lasts(ctx, err)):
 			return nil, fmt.Errorf("jmesPath: %w", err)
