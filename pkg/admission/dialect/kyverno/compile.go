@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -186,13 +185,7 @@ func (c *ruleCompiler) entries(specs []kyvernov1.ContextEntry, at template.Place
 
 // faults adds the faults of a template at path.
 func (c *ruleCompiler) faults(faults []template.Fault, path *field.Path) {
-	for i := range faults {
-		found := field.Invalid(below(path, faults[i].Path), field.OmitValueType{}, faults[i].Detail)
-		if faults[i].Later {
-			found = found.WithOrigin(policy.OriginRequest)
-		}
-		c.errs = append(c.errs, found)
-	}
+	c.errs = append(c.errs, template.At(faults, path)...)
 }
 
 // decisive are the faults because of which nobody can do what the policy says. The
@@ -211,16 +204,4 @@ func (c *ruleCompiler) conditions(spec *jsonValue, at template.Place, path *fiel
 		c.uses(compiled.Uses(), path)
 	}
 	return compiled
-}
-
-// below returns the path of a value within that of another.
-func below(path *field.Path, parts []string) *field.Path {
-	for _, part := range parts {
-		if index, err := strconv.Atoi(part); err == nil && index >= 0 {
-			path = path.Index(index)
-			continue
-		}
-		path = path.Child(part)
-	}
-	return path
 }

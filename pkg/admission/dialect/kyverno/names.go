@@ -24,7 +24,7 @@ func (c *ruleCompiler) uses(uses []template.Use, path *field.Path) {
 		if isElement(use.Name) {
 			detail = fmt.Sprintf("variable %q is not defined here: only a foreach has elements", use.Name)
 		}
-		c.errs = append(c.errs, field.Invalid(below(path, use.Path), use.Expression, detail))
+		c.errs = append(c.errs, field.Invalid(template.Below(path, use.Path), use.Expression, detail))
 	}
 }
 

@@ -16,7 +16,6 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/operator"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/template"
-	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 )
 
@@ -145,27 +144,10 @@ func (b *builder) message(text, name string, place []string, path *field.Path) {
 
 func (b *builder) template(value any, at template.Place, place []string, path *field.Path) *template.Template {
 	compiled, faults := b.compiler.Value(value, at)
-	for _, fault := range faults {
-		found := field.Invalid(below(path, fault.Path), field.OmitValueType{}, fault.Detail)
-		if fault.Later {
-			found = found.WithOrigin(policy.OriginRequest)
-		}
-		b.errs = append(b.errs, found)
-	}
+	b.errs = append(b.errs, template.At(faults, path)...)
 	for _, use := range compiled.Uses() {
 		use.Path = slices.Concat(place, use.Path)
 		b.uses = append(b.uses, use)
 	}
 	return compiled
-}
-
-func below(path *field.Path, parts []string) *field.Path {
-	for _, part := range parts {
-		if index, err := strconv.Atoi(part); err == nil && index >= 0 {
-			path = path.Index(index)
-			continue
-		}
-		path = path.Child(part)
-	}
-	return path
 }

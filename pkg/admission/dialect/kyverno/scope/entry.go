@@ -145,7 +145,7 @@ func (c *compiler) json(raw *apiextensionsv1.JSON, parts ...string) *template.Te
 	}
 	var value any
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw.Raw, &value); err != nil {
-		c.errs = append(c.errs, field.Invalid(below(c.path, parts), field.OmitValueType{}, err.Error()))
+		c.errs = append(c.errs, field.Invalid(template.Below(c.path, parts), field.OmitValueType{}, err.Error()))
 		return nil
 	}
 	if value == nil {
@@ -157,30 +157,12 @@ func (c *compiler) json(raw *apiextensionsv1.JSON, parts ...string) *template.Te
 // template compiles a value that stands in the entry.
 func (c *compiler) template(value any, parts ...string) *template.Template {
 	compiled, faults := c.templates.Value(value, template.Place{Rule: c.rule, Path: slices.Concat(c.place, parts)})
-	for i := range faults {
-		fault := field.Invalid(below(below(c.path, parts), faults[i].Path), field.OmitValueType{}, faults[i].Detail)
-		if faults[i].Later {
-			fault = fault.WithOrigin(policy.OriginRequest)
-		}
-		c.errs = append(c.errs, fault)
-	}
+	c.errs = append(c.errs, template.At(faults, template.Below(c.path, parts))...)
 	for _, use := range compiled.Uses() {
 		use.Path = slices.Concat(parts, use.Path)
 		c.uses = append(c.uses, use)
 	}
 	return compiled
-}
-
-// below returns the path of what stands within a field.
-func below(path *field.Path, parts []string) *field.Path {
-	for _, part := range parts {
-		if index, err := strconv.Atoi(part); err == nil && index >= 0 {
-			path = path.Index(index)
-		} else {
-			path = path.Child(part)
-		}
-	}
-	return path
 }
 
 // render returns what a template stands for to an entry, and nil for a nil template.

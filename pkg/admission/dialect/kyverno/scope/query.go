@@ -38,7 +38,7 @@ func (c *compiler) query(text string, parts ...string) *query {
 	}
 	expression, err := compiled.compiler.Compile(plain)
 	if err != nil {
-		fault := field.Invalid(below(c.path, parts), text, err.Error())
+		fault := field.Invalid(template.Below(c.path, parts), text, err.Error())
 		if expression != nil {
 			fault = fault.WithOrigin(policy.OriginRequest)
 		}

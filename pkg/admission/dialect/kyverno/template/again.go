@@ -123,7 +123,7 @@ func (t *text) rewriteObject(ctx context.Context, r *rendering, values map[strin
 		return nil, t.wrap(err)
 	}
 	base := make(map[string]any, len(values))
-	var renamed []field
+	var renamed []member
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		value, err := t.below(key).rewrite(ctx, r, values[key])
 		if err != nil {
@@ -141,7 +141,7 @@ func (t *text) rewriteObject(ctx context.Context, r *rendering, values map[strin
 			base[key] = value
 			continue
 		}
-		renamed = append(renamed, field{name: written, value: value})
+		renamed = append(renamed, member{name: written, value: value})
 	}
 	for _, f := range renamed {
 		base[f.name] = f.value

@@ -106,7 +106,7 @@ func (c *compilation) list(values []any, path []string) compiled {
 func (c *compilation) object(values map[string]any, path []string) compiled {
 	result := &object{base: maps.Clone(values)}
 	changed := false
-	var renamed []field
+	var renamed []member
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		part := c.value(values[key], below(path, key))
 		name, text, err := c.text(key, path, below(path, key))
@@ -114,7 +114,7 @@ func (c *compilation) object(values map[string]any, path []string) compiled {
 			part.node = c.fail(below(path, key), err)
 			name = key
 		}
-		f := field{key: text, name: name, node: part.node, value: part.value}
+		f := member{key: text, name: name, node: part.node, value: part.value}
 		switch {
 		case text != nil:
 			f.name = key

@@ -44,11 +44,11 @@ type object struct {
 	// base has the fields that do not, and stands for those whose key does not.
 	base map[string]any
 	// fields are sorted by the keys as they were written.
-	fields []field
+	fields []member
 }
 
-// field is one field of an object.
-type field struct {
+// member is one field of an object.
+type member struct {
 	// key is nil when name does not depend on the request.
 	key  *text
 	name string
@@ -65,7 +65,7 @@ func (o *object) render(ctx context.Context, r *rendering) (any, error) {
 		return nil, &Error{Err: err}
 	}
 	result := maps.Clone(o.base)
-	var renamed []field
+	var renamed []member
 	for _, f := range o.fields {
 		if f.node != nil {
 			value, err := f.node.render(ctx, r)
