@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 	policyapi "github.com/portcullis-dev/portcullis/pkg/apis/policy"
 	"github.com/portcullis-dev/portcullis/pkg/registry/rights"
 	"github.com/portcullis-dev/portcullis/pkg/registry/stored"
@@ -47,7 +48,7 @@ func (c *completedConfig) authorizeWrites(kinds []stored.Kind) *storedPolicies {
 			kinds[i].Authorize = stored.Authorization(writes.Binding)
 		case clusterMutationsResource, namespacedMutationsResource:
 			rules := mutateRules{compile: c.extra.Compile, writes: writes}
-			kinds[i].Compiles, kinds[i].Authorize = rules.faults, rules.authorize
+			kinds[i].Compiles, kinds[i].Authorize, kinds[i].Warnings = rules.faults, rules.authorize, rules.warnings
 		}
 	}
 	return policies
@@ -112,6 +113,15 @@ func (r mutateRules) faults(ctx context.Context, obj runtime.Object) field.Error
 	return errs
 }
 
+// warnings returns what a writer should know of a policy that has no faults.
+func (r mutateRules) warnings(ctx context.Context, obj runtime.Object) []string {
+	unit, _ := r.compiled(ctx, obj)
+	if unit == nil {
+		return nil
+	}
+	return unit.Warnings
+}
+
 // authorize refuses writers who may not read what the policy reads. Who leaves the rules
 // as they are, and changes labels for example, needs no right: nothing is read that was
 // not read before, and nothing else is made of it. Who changes rules needs all rights:
@@ -128,13 +138,26 @@ func (r mutateRules) authorize(ctx context.Context, obj, old runtime.Object) fie
 	return r.writes.Reads(ctx, unit.Policy.Reads, before)
 }
 
-// rulesOf returns the spec of a policy. That of another object equals only itself.
+// rules are what says what a policy does.
+type rules struct {
+	Spec *kyvernov1.Spec
+	// Controllers and Given are the annotation.
+	Controllers string
+	Given       bool
+}
+
+// rulesOf returns the rules of a policy. Those of another object equal only themselves.
 func rulesOf(obj runtime.Object) any {
-	switch of := obj.(type) {
+	var of rules
+	switch typed := obj.(type) {
 	case *policyapi.ClusterPolicy:
-		return &of.Spec
+		of.Spec = &typed.Spec
+		of.Controllers, of.Given = typed.Annotations[kyvernov1.AutogenControllersAnnotation]
 	case *policyapi.Policy:
-		return &of.Spec
+		of.Spec = &typed.Spec
+		of.Controllers, of.Given = typed.Annotations[kyvernov1.AutogenControllersAnnotation]
+	default:
+		return obj
 	}
-	return obj
+	return of
 }

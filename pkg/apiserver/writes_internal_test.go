@@ -35,9 +35,10 @@ func TestRightsToChangeRules(t *testing.T) {
 	}
 	ctx := genericapirequest.WithUser(t.Context(), &user.DefaultInfo{Name: "jane"})
 	old := &policyapi.ClusterPolicy{Spec: kyvernov1.Spec{Rules: []kyvernov1.Rule{{Name: "a"}}}}
-	labelled, changed := old.DeepCopy(), old.DeepCopy()
+	labelled, changed, controllers := old.DeepCopy(), old.DeepCopy(), old.DeepCopy()
 	labelled.Labels = map[string]string{"a": "b"}
 	changed.Spec.Rules[0].Name = "b"
+	controllers.Annotations = map[string]string{kyvernov1.AutogenControllersAnnotation: "Job"}
 	namespaced := &policyapi.Policy{Spec: changed.Spec}
 	for name, test := range map[string]struct {
 		obj, old runtime.Object
@@ -46,6 +47,8 @@ func TestRightsToChangeRules(t *testing.T) {
 		"new":               {obj: old, refused: true},
 		"labels":            {obj: labelled, old: old},
 		"rules":             {obj: changed, old: old, refused: true},
+		"controllers":       {obj: controllers, old: old, refused: true},
+		"no controllers":    {obj: old, old: controllers, refused: true},
 		"rules of a Policy": {obj: namespaced, old: &policyapi.Policy{}, refused: true},
 		"a Policy":          {obj: namespaced, old: namespaced.DeepCopy()},
 	} {

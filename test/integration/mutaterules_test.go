@@ -125,6 +125,7 @@ func TestMutateRules(t *testing.T) {
 		{"Apply", testApplyRules},
 		{"Status", testRulesStatus},
 		{"Ready", testRulesReady},
+		{"Controllers", testRulesForControllers},
 		{"Tables", testRulesTables},
 		{"OpenAPI", testRulesOpenAPI},
 	} {
@@ -184,7 +185,7 @@ failurePolicy: Never
 	wantCauses(t, err, want)
 	_, err = a.policiesOf("team-a").Create(t.Context(), namespacedPolicy(t, "team-a", "p", spec), metav1.CreateOptions{})
 	wantCauses(t, err, want)
-	if err == nil || !strings.Contains(err.Error(), "only mutate rules are run here: write a ValidatingAdmissionPolicy") {
+	if err == nil || !strings.Contains(err.Error(), "only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno, or write a ValidatingAdmissionPolicy") {
 		t.Errorf("what to do is not said: %v", err)
 	}
 	beyond := namespacedPolicy(t, "team-a", "p", mutateSpec)

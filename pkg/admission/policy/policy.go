@@ -51,6 +51,9 @@ type Unit struct {
 	ID      ID
 	Policy  *Policy
 	Binding *Binding
+	// Warnings are what the writer should know of an object that has no faults. They are
+	// bounded in number and length.
+	Warnings []string
 }
 
 // Policy is the compiled form of a policy. It is immutable.
@@ -125,6 +128,15 @@ type Resting interface {
 	// may be called while requests are judged, and changes nothing but how long the
 	// next one takes.
 	Rest()
+}
+
+// A Selective program can tell with little work that a request is not for it.
+type Selective interface {
+	Program
+	// Selects is false only if Evaluate would find nothing but NotMatched, whatever the
+	// cluster holds. The chain then does not ask the program, unless someone wants to
+	// know why.
+	Selects(req *request.Request) bool
 }
 
 // Input is everything that a program may look at.

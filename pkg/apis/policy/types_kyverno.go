@@ -66,4 +66,14 @@ type PolicyStatus struct {
 	ObservedGeneration int64
 	// Conditions say whether the policy compiles, and whether it is in force.
 	Conditions []metav1.Condition
+	// Autogen is what the rules about Pods have become for the controllers of Pods.
+	Autogen AutogenStatus
+}
+
+// AutogenStatus is what the rules about Pods have become for the controllers of Pods.
+type AutogenStatus struct {
+	// Rules are applied after those of the spec.
+	Rules []kyvernov1.Rule
+	// Omitted is the number of rules that are applied too, and for which there is no room here.
+	Omitted int32
 }

@@ -127,8 +127,8 @@ func undecodable(report catalog.Report, stored *object) bool {
 	return report.Damage != nil && compiled != nil && compiled.Reason == reasonCannotDecode
 }
 
-// say sets conditions, and the generation that they are about, and says whether that has
-// changed anything. The time of a transition stays while the status does.
+// say sets conditions, the generation that they are about and what follows from the rest
+// of the object, and says whether that has changed anything. The time of a transition stays while the status does.
 func (o *object) say(wanted []metav1.Condition, generation int64) bool {
 	changed := false
 	for _, condition := range wanted {
@@ -141,6 +141,9 @@ func (o *object) say(wanted []metav1.Condition, generation int64) bool {
 	}
 	if o.observed != nil && *o.observed != generation {
 		*o.observed, changed = generation, true
+	}
+	if o.derive != nil && o.derive() {
+		changed = true
 	}
 	return changed
 }

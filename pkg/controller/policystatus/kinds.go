@@ -6,6 +6,7 @@ package policystatus
 import (
 	"context"
 
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -31,6 +32,9 @@ type object struct {
 	// controller says that.
 	observed      *int64
 	failurePolicy string
+	// derive writes into the status what follows from the rest of the object, and says
+	// whether that is new. It may be nil.
+	derive func() bool
 	// update writes the status.
 	update func(ctx context.Context) error
 }
@@ -61,9 +65,9 @@ func KindsOf(clients policyclient.PolicyV1alpha1Interface) []Kind {
 	return []Kind{
 		ValidatingAdmissionPolicies(clients.ValidatingAdmissionPolicies()),
 		newKind(reconcile.ClusterPolicy, ruleWords(), func(string) clusterClient { return clients.ClusterPolicies() },
-			func(p *v1alpha1.ClusterPolicy) object { return ruleObject(&p.Spec, &p.Status) }),
+			func(p *v1alpha1.ClusterPolicy) object { return ruleObject(p.Annotations, &p.Spec, &p.Status) }),
 		newKind(reconcile.Policy, ruleWords(), func(namespace string) namespacedClient { return clients.Policies(namespace) },
-			func(p *v1alpha1.Policy) object { return ruleObject(&p.Spec, &p.Status) }),
+			func(p *v1alpha1.Policy) object { return ruleObject(p.Annotations, &p.Spec, &p.Status) }),
 	}
 }
 
@@ -84,12 +88,22 @@ func ruleWords() words {
 	}
 }
 
-func ruleObject(spec *kyvernov1.Spec, status *v1alpha1.PolicyStatus) object {
+func ruleObject(annotations map[string]string, spec *kyvernov1.Spec, status *v1alpha1.PolicyStatus) object {
 	failurePolicy := spec.FailurePolicy
 	if webhook := spec.WebhookConfiguration; webhook != nil && webhook.FailurePolicy != nil {
 		failurePolicy = webhook.FailurePolicy
 	}
-	return object{conditions: &status.Conditions, observed: &status.ObservedGeneration, failurePolicy: stringOf(failurePolicy)}
+	return object{
+		conditions: &status.Conditions, observed: &status.ObservedGeneration, failurePolicy: stringOf(failurePolicy),
+		derive: func() bool {
+			derived := generatedRules(annotations, spec)
+			if apiequality.Semantic.DeepEqual(derived, status.Autogen) {
+				return false
+			}
+			status.Autogen = derived
+			return true
+		},
+	}
 }
 
 // stringOf is Fail for a failurePolicy that is absent.

@@ -49,6 +49,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &kyvernov1.WebhookConfigurationApplyConfiguration{}
 
 		// Group=policy.portcullis.dev, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AutogenStatus"):
+		return &policyv1alpha1.AutogenStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClusterPolicy"):
 		return &policyv1alpha1.ClusterPolicyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Policy"):

@@ -42,6 +42,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.AdmissionPreview{}.OpenAPIModelName():                                    schema_pkg_apis_policy_v1alpha1_AdmissionPreview(ref),
 		v1alpha1.AdmissionPreviewSpec{}.OpenAPIModelName():                                schema_pkg_apis_policy_v1alpha1_AdmissionPreviewSpec(ref),
 		v1alpha1.AdmissionPreviewStatus{}.OpenAPIModelName():                              schema_pkg_apis_policy_v1alpha1_AdmissionPreviewStatus(ref),
+		v1alpha1.AutogenStatus{}.OpenAPIModelName():                                       schema_pkg_apis_policy_v1alpha1_AutogenStatus(ref),
 		v1alpha1.ClusterPolicy{}.OpenAPIModelName():                                       schema_pkg_apis_policy_v1alpha1_ClusterPolicy(ref),
 		v1alpha1.ClusterPolicyList{}.OpenAPIModelName():                                   schema_pkg_apis_policy_v1alpha1_ClusterPolicyList(ref),
 		v1alpha1.Divergence{}.OpenAPIModelName():                                          schema_pkg_apis_policy_v1alpha1_Divergence(ref),
@@ -1551,6 +1552,46 @@ func schema_pkg_apis_policy_v1alpha1_AdmissionPreviewStatus(ref common.Reference
 	}
 }
 
+func schema_pkg_apis_policy_v1alpha1_AutogenStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "AutogenStatus is what the rules about Pods have become for the controllers of Pods.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"rules": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "Rules are applied after those of the spec. Of these, the ones whose names begin with autogen- are not applied where rules are listed here.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1.Rule{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+					"omitted": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Omitted is the number of rules that are applied too, and for which there is no room here.",
+							Type:        []string{"integer"},
+							Format:      "int32",
+						},
+					},
+				},
+			},
+		},
+		Dependencies: []string{
+			v1.Rule{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_policy_v1alpha1_ClusterPolicy(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -2296,11 +2337,18 @@ func schema_pkg_apis_policy_v1alpha1_PolicyStatus(ref common.ReferenceCallback) 
 							},
 						},
 					},
+					"autogen": {
+						SchemaProps: spec.SchemaProps{
+							Description: "Autogen is what the rules about Pods have become for the controllers of Pods.",
+							Default:     map[string]interface{}{},
+							Ref:         ref(v1alpha1.AutogenStatus{}.OpenAPIModelName()),
+						},
+					},
 				},
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName()},
+			v1alpha1.AutogenStatus{}.OpenAPIModelName(), metav1.Condition{}.OpenAPIModelName()},
 	}
 }
 

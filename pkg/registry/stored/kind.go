@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -33,6 +34,8 @@ type Kind struct {
 
 	// Spec is what the user writes; a change of it is a new generation.
 	Spec Part
+	// Annotations are those that say what is done, as the spec does.
+	Annotations []string
 	// Status is what the server writes. A kind without one leaves it nil and gets
 	// no status subresource.
 	Status *Part
@@ -86,6 +89,27 @@ func (k *Kind) Name(typer runtime.ObjectTyper) (string, error) {
 		return "", fmt.Errorf("kind of %s: %w", k.Resource, err)
 	}
 	return kinds[0].Kind, nil
+}
+
+// sameWish says whether two objects say alike what is to be done.
+func (k *Kind) sameWish(obj, old runtime.Object) bool {
+	if !k.Spec.equal(obj, old) {
+		return false
+	}
+	a, err := meta.Accessor(obj)
+	if err != nil {
+		return false
+	}
+	b, err := meta.Accessor(old)
+	if err != nil {
+		return false
+	}
+	differ := func(name string) bool {
+		left, one := a.GetAnnotations()[name]
+		right, other := b.GetAnnotations()[name]
+		return one != other || left != right
+	}
+	return !slices.ContainsFunc(k.Annotations, differ)
 }
 
 // isHome says whether users know the kind under a version from elsewhere.

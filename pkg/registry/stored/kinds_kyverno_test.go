@@ -161,8 +161,9 @@ func TestCompiles(t *testing.T) {
 	authorized := 0
 	kind.Authorize = func(context.Context, runtime.Object, runtime.Object) field.ErrorList { authorized++; return nil }
 	writes := strategy{kind: kind}
-	labelled := clusterPolicyWith(2)
+	labelled, controllers := clusterPolicyWith(2), clusterPolicyWith(2)
 	labelled.Labels = map[string]string{"a": "b"}
+	controllers.Annotations = map[string]string{kyvernov1.AutogenControllersAnnotation: ""}
 	for _, test := range []struct {
 		name                     string
 		write                    func() field.ErrorList
@@ -178,10 +179,41 @@ func TestCompiles(t *testing.T) {
 			return writes.ValidateUpdate(t.Context(), clusterPolicyWith(2), clusterPolicyWith(1))
 		}, 1, 0, 1},
 		{"update of the metadata", func() field.ErrorList { return writes.ValidateUpdate(t.Context(), labelled, clusterPolicyWith(2)) }, 0, 1, 0},
+		{"update of the controllers", func() field.ErrorList {
+			return writes.ValidateUpdate(t.Context(), controllers, clusterPolicyWith(2))
+		}, 1, 0, 1},
 	} {
 		asked, authorized = 0, 0
 		if errs := test.write(); len(errs) != test.fault || asked != test.asked || authorized != test.authorized {
 			t.Errorf("%s: %v, compiled %d times and authorized %d times; want %d faults, %d and %d", test.name, errs, asked, authorized, test.fault, test.asked, test.authorized)
+		}
+	}
+}
+
+// TestControllersAreAWish: which controllers rules are made for is what the user wants, as
+// the spec is; other annotations are not.
+func TestControllersAreAWish(t *testing.T) {
+	with := func(annotations map[string]string) *policy.ClusterPolicy {
+		p := clusterPolicyWith(1)
+		p.Generation, p.Annotations = 3, annotations
+		return p
+	}
+	const controllers = kyvernov1.AutogenControllersAnnotation
+	for _, test := range []struct {
+		name     string
+		obj, old map[string]string
+		want     int64
+	}{
+		{"given", map[string]string{controllers: ""}, nil, 4},
+		{"taken away", nil, map[string]string{controllers: ""}, 4},
+		{"another", map[string]string{controllers: "none"}, map[string]string{controllers: "Job"}, 4},
+		{"the same", map[string]string{controllers: "none", "a": "b"}, map[string]string{controllers: "none"}, 3},
+		{"another annotation", map[string]string{"a": "b"}, nil, 3},
+	} {
+		obj := with(test.obj)
+		strategy{kind: clusterPolicies()}.PrepareForUpdate(t.Context(), obj, with(test.old))
+		if obj.Generation != test.want {
+			t.Errorf("%s: generation %d, want %d", test.name, obj.Generation, test.want)
 		}
 	}
 }

@@ -57,8 +57,8 @@ func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	}
 }
 
-// PrepareForUpdate keeps the stored status and counts a changed spec as a new
-// generation. What replaces a damaged object has a new spec and no status.
+// PrepareForUpdate keeps the stored status and counts a change of what the user wants as
+// a new generation. What replaces a damaged object has a new spec and no status.
 func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	damaged := Damage(old) != nil
 	if s.kind.Status != nil {
@@ -79,7 +79,7 @@ func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if !damaged {
 		unmark(updated)
 	}
-	if damaged || !s.kind.Spec.equal(obj, old) {
+	if damaged || !s.kind.sameWish(obj, old) {
 		updated.SetGeneration(existing.GetGeneration() + 1)
 	}
 }
@@ -108,7 +108,7 @@ func (s strategy) ValidateUpdate(ctx context.Context, obj, old runtime.Object) f
 	if len(errs) > 0 {
 		return errs
 	}
-	if damage != nil || !s.kind.Spec.equal(obj, old) {
+	if damage != nil || !s.kind.sameWish(obj, old) {
 		if errs := s.compiles(ctx, obj); len(errs) > 0 {
 			return errs
 		}

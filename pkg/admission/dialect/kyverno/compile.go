@@ -11,8 +11,10 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/autogen"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/condition"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/scope"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/selection"
@@ -28,7 +30,7 @@ import (
 const defaultTimeout = 10 * time.Second
 
 // compile returns the unit of a policy and its faults.
-func (d *Dialect) compile(id policy.ID, spec *kyvernov1.Spec) (*policy.Unit, field.ErrorList) {
+func (d *Dialect) compile(id policy.ID, annotations map[string]string, spec *kyvernov1.Spec) (*policy.Unit, field.ErrorList) {
 	path := field.NewPath("spec")
 	program := &program{
 		one:     spec.ApplyRules != nil && *spec.ApplyRules == kyvernov1.ApplyOne,
@@ -39,17 +41,10 @@ func (d *Dialect) compile(id policy.ID, spec *kyvernov1.Spec) (*policy.Unit, fie
 	conditions, conditionErrs := compileMatchConditions(id.Name, spec.WebhookConfiguration, path.Child("webhookConfiguration", "matchConditions"))
 	program.conditions = conditions
 	errs = append(errs, conditionErrs...)
-	var kinds []match.Kind
-	program.withoutRoles = true
-	for i := range spec.Rules {
-		c := ruleCompiler{templates: d.templates, id: id, path: path.Child("rules").Index(i), place: fmt.Sprintf("rules[%d]", i)}
-		rule := c.rule(&spec.Rules[i])
-		program.rules = append(program.rules, rule)
-		compiled.Reads = append(compiled.Reads, c.reads...)
-		kinds = append(kinds, kindsOf(rule.selection)...)
-		program.withoutRoles = program.withoutRoles && !c.asksRoles
-		errs = append(errs, c.errs...)
-	}
+	rules := autogen.Rules(annotations, spec)
+	reads, kinds, ruleErrs := d.rules(program, id, rules, path.Child("rules"))
+	compiled.Reads = reads
+	errs = append(errs, ruleErrs...)
 	if spec.Admission != nil && !*spec.Admission {
 		kinds = nil
 	}
@@ -61,7 +56,62 @@ func (d *Dialect) compile(id policy.ID, spec *kyvernov1.Spec) (*policy.Unit, fie
 		compiled.Criteria = match.CompileKinds(id.Namespace, []match.Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}})
 		program.broken = errs.ToAggregate()
 	}
-	return &policy.Unit{ID: id, Policy: compiled}, errs
+	return &policy.Unit{ID: id, Policy: compiled, Warnings: warnings(annotations, rules, spec)}, errs
+}
+
+// rules compiles the rules of a policy into its program. It returns what they read, what
+// finds the requests that they are about, and their faults.
+func (d *Dialect) rules(into *program, id policy.ID, rules []autogen.Rule, path *field.Path) (reads []policy.Read, kinds []match.Kind, errs field.ErrorList) {
+	into.withoutRoles = true
+	faulty := sets.New[int]()
+	for i := range rules {
+		from := rules[i].From
+		c := ruleCompiler{templates: d.templates, id: id, path: path.Index(from), place: fmt.Sprintf("rules[%d]", i)}
+		rule := c.rule(&rules[i].Rule)
+		rule.generated = rules[i].Generated
+		into.rules = append(into.rules, rule)
+		into.withoutRoles = into.withoutRoles && !c.asksRoles
+		kinds = append(kinds, kindsOf(rule.selection)...)
+		switch {
+		case !rule.generated:
+			reads = append(reads, c.reads...)
+		case faulty.Has(from):
+			continue // the rule that it is made of has told
+		default:
+			reads = appendNew(reads, c.reads)
+			c.errs = generatedFaults(c.errs, rule.name)
+		}
+		if len(c.errs) > 0 {
+			faulty.Insert(from)
+			errs = append(errs, c.errs...)
+		}
+	}
+	return reads, kinds, errs
+}
+
+// appendNew adds the reads that are not there yet: most of a rule that is made of another
+// one are those of that.
+func appendNew(reads, further []policy.Read) []policy.Read {
+	for _, read := range further {
+		same := func(known policy.Read) bool {
+			at := known.Field.String()
+			known.Field = read.Field
+			return known == read && at == read.Field.String()
+		}
+		if !slices.ContainsFunc(reads, same) {
+			reads = append(reads, read)
+		}
+	}
+	return reads
+}
+
+// generatedFaults says of faults that they are those of a rule that the writer of the
+// policy has not written.
+func generatedFaults(errs field.ErrorList, name string) field.ErrorList {
+	for _, err := range errs {
+		err.Detail = fmt.Sprintf("in rule %q, which is made of this one for controllers of Pods: %s", name, err.Detail)
+	}
+	return errs
 }
 
 // failurePolicyOf returns the newer one of the two that a policy may have.

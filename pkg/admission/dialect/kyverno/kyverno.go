@@ -53,10 +53,10 @@ func (d *Dialect) Compile(_ context.Context, obj runtime.Object) (*policy.Unit, 
 	switch of := obj.(type) {
 	case *policyapi.ClusterPolicy:
 		id := policy.ID{Kind: clusterPolicyKind, Name: of.Name}
-		return d.compile(id, &of.Spec)
+		return d.compile(id, of.Annotations, &of.Spec)
 	case *policyapi.Policy:
 		id := policy.ID{Kind: policyKind, Namespace: of.Namespace, Name: of.Name}
-		return d.compile(id, &of.Spec)
+		return d.compile(id, of.Annotations, &of.Spec)
 	}
 	return nil, field.ErrorList{field.InternalError(nil, fmt.Errorf("%T is no policy of this language", obj))}
 }

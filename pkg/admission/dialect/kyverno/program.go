@@ -18,6 +18,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/selection"
 	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
@@ -27,7 +28,7 @@ const (
 	maxBytes = 32 << 20
 )
 
-var _ policy.Program = (*program)(nil)
+var _ policy.Selective = (*program)(nil)
 
 // program is a compiled policy. It is immutable.
 type program struct {
@@ -44,6 +45,7 @@ type program struct {
 // rule is a compiled rule.
 type rule struct {
 	name          string
+	generated     bool // made of another one, for the controllers of Pods
 	selection     *selection.Selection
 	entries       []*scope.Entry
 	preconditions *condition.Conditions
@@ -62,8 +64,22 @@ type evaluation struct {
 	resolved  *resolved                  // nil when nobody asks
 }
 
+// Selects implements policy.Selective.
+func (p *program) Selects(req *request.Request) bool {
+	if p.broken != nil || p.conditions != nil {
+		return true
+	}
+	at := selection.GlanceAt(req)
+	for _, rule := range p.rules {
+		if rule.selection.MayMatch(at) {
+			return true
+		}
+	}
+	return false
+}
+
 // Evaluate implements policy.Program. There is a finding for each rule that has been
-// looked at, in their order; a rule that cannot be applied changes nothing, and the
+// looked at, in their order, but for rules made for kinds that the request is not of; a rule that cannot be applied changes nothing, and the
 // following ones see the object without it.
 func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
 	share := p.share(ctx)
@@ -104,6 +120,9 @@ func (p *program) evaluate(ctx context.Context, in policy.Input) []verdict.Findi
 	}
 	findings := make([]verdict.Finding, 0, len(p.rules))
 	for i, rule := range p.rules {
+		if rule.generated && !rule.selection.MayTakeKind(e.subject) {
+			continue // nobody has written it, and nobody asks why it is not about this
+		}
 		finding := e.apply(ctx, rule)
 		finding.Index, finding.Rule = i, rule.name
 		findings = append(findings, finding)
@@ -177,6 +196,9 @@ func (e *evaluation) change(ctx context.Context, r *rule) verdict.Finding {
 		return failed(r, err)
 	case patch.Equal(e.object.Object, changed):
 		return verdict.Finding{Kind: verdict.Skip, Message: cmp.Or(why, "the object is already as the rule would make it")}
+	}
+	if err := sameIdentity(e.in.Request, e.object.Object, changed); err != nil {
+		return failed(r, err)
 	}
 	e.become(&unstructured.Unstructured{Object: changed})
 	return verdict.Finding{Kind: verdict.Mutated, Object: e.object}

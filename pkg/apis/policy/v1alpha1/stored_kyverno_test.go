@@ -8,11 +8,19 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	kyvernov1 "github.com/portcullis-dev/portcullis/pkg/apis/kyverno/v1"
 	"github.com/portcullis-dev/portcullis/pkg/apis/policy"
 )
+
+// formerObjects are those of files that were full when they were written.
+func formerObjects() map[string]runtime.Object {
+	cluster, namespaced := storedClusterPolicy(), storedNamespacedPolicy()
+	cluster.Status.Autogen, namespaced.Status.Autogen = policy.AutogenStatus{}, policy.AutogenStatus{}
+	return map[string]runtime.Object{"clusterpolicy.json": cluster, "policy.json": namespaced}
+}
 
 // storedClusterPolicy has every field, though validation refuses many of them beside each
 // other: all are seen to be read.
@@ -33,6 +41,7 @@ func storedPolicyStatus() policy.PolicyStatus {
 			Type: "Ready", Status: metav1.ConditionTrue, ObservedGeneration: 3,
 			LastTransitionTime: storedTime(4), Reason: "InForce", Message: "every server enforces it",
 		}},
+		Autogen: policy.AutogenStatus{Rules: []kyvernov1.Rule{storedRule()}, Omitted: 2},
 	}
 }
 

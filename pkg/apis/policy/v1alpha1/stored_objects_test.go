@@ -19,8 +19,8 @@ func storedObjects() map[string]runtime.Object {
 	return map[string]runtime.Object{
 		"validatingadmissionpolicy.json":        storedPolicy(),
 		"validatingadmissionpolicybinding.json": storedBinding(),
-		"clusterpolicy.json":                    storedClusterPolicy(),
-		"policy.json":                           storedNamespacedPolicy(),
+		"clusterpolicy-autogen.json":            storedClusterPolicy(),
+		"policy-autogen.json":                   storedNamespacedPolicy(),
 	}
 }
 

@@ -81,4 +81,19 @@ type PolicyStatus struct {
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Autogen is what the rules about Pods have become for the controllers of Pods.
+	// +optional
+	Autogen AutogenStatus `json:"autogen,omitzero"`
+}
+
+// AutogenStatus is what the rules about Pods have become for the controllers of Pods.
+type AutogenStatus struct {
+	// Rules are applied after those of the spec. Of these, the ones whose names begin with autogen- are not applied
+	// where rules are listed here.
+	// +optional
+	// +listType=atomic
+	Rules []kyvernov1.Rule `json:"rules,omitempty"`
+	// Omitted is the number of rules that are applied too, and for which there is no room here.
+	// +optional
+	Omitted int32 `json:"omitted,omitempty"`
 }

@@ -24,6 +24,11 @@ func (in AdmissionPreviewStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in AutogenStatus) OpenAPIModelName() string {
+	return "dev.portcullis.policy.v1alpha1.AutogenStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ClusterPolicy) OpenAPIModelName() string {
 	return "dev.portcullis.policy.v1alpha1.ClusterPolicy"
 }

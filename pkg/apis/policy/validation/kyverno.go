@@ -42,7 +42,8 @@ func ValidateClusterPolicyUpdate(newPolicy, oldPolicy *policy.ClusterPolicy) fie
 
 func validateClusterPolicy(p *policy.ClusterPolicy, v ruleValidator) field.ErrorList {
 	path := field.NewPath("spec")
-	if errs := validateSize(p, path); len(errs) > 0 { // the size bounds the work of everything below
+	written := policy.ClusterPolicy{ObjectMeta: p.ObjectMeta, Spec: p.Spec} // the status follows from it, in the room that is left
+	if errs := validateSize(&written, path); len(errs) > 0 {                // the size bounds the work of everything below
 		return errs
 	}
 	errs := apimachineryvalidation.ValidateObjectMeta(&p.ObjectMeta, false,
@@ -63,7 +64,8 @@ func ValidatePolicyUpdate(newPolicy, oldPolicy *policy.Policy) field.ErrorList {
 
 func validateNamespacedPolicy(p *policy.Policy, v ruleValidator) field.ErrorList {
 	path := field.NewPath("spec")
-	if errs := validateSize(p, path); len(errs) > 0 {
+	written := policy.Policy{ObjectMeta: p.ObjectMeta, Spec: p.Spec}
+	if errs := validateSize(&written, path); len(errs) > 0 {
 		return errs
 	}
 	errs := apimachineryvalidation.ValidateObjectMeta(&p.ObjectMeta, true,

@@ -89,6 +89,16 @@ func parseKind(text string) (kind, error) {
 	return kind{newGlob(group), newGlob(version), newGlob(name), newGlob(subresource), text}, nil
 }
 
+// KindName returns the name of the kind in an entry of kinds, without group, version and
+// subresource; it is empty for what is no such entry.
+func KindName(text string) string {
+	parsed, err := parseKind(text)
+	if err != nil {
+		return ""
+	}
+	return parsed.kind.text
+}
+
 // mayTake says whether the selector is about the subresource, for objects of some kinds
 // at least. The ephemeral containers of Pods belong to whatever selects Pods.
 func (k *kind) mayTake(subresource string) bool {

@@ -73,6 +73,15 @@ func (s *Selection) Matches(ctx context.Context, subject *Subject) (bool, error)
 	return true, nil
 }
 
+// MayTakeKind says whether the kind of the subject is one that the rule is about, as far
+// as that is known without asking for anything.
+func (s *Selection) MayTakeKind(subject *Subject) bool {
+	if s == nil || s.broken != nil {
+		return true
+	}
+	return slices.ContainsFunc(s.match.filters, func(f filter) bool { return len(f.kinds) == 0 || f.mayTakeKind(subject) })
+}
+
 // reaches says whether the object lies where the policy may look.
 func (s *Selection) reaches(subject *Subject) bool {
 	if s.namespace == "" {

@@ -18,6 +18,8 @@ type PolicyStatusApplyConfiguration struct {
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// Conditions say whether the policy compiles, and whether it is in force.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	// Autogen is what the rules about Pods have become for the controllers of Pods.
+	Autogen *AutogenStatusApplyConfiguration `json:"autogen,omitempty"`
 }
 
 // PolicyStatusApplyConfiguration constructs a declarative configuration of the PolicyStatus type for use with
@@ -44,5 +46,13 @@ func (b *PolicyStatusApplyConfiguration) WithConditions(values ...*v1.ConditionA
 		}
 		b.Conditions = append(b.Conditions, *values[i])
 	}
+	return b
+}
+
+// WithAutogen sets the Autogen field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Autogen field is set to the value of the last call.
+func (b *PolicyStatusApplyConfiguration) WithAutogen(value *AutogenStatusApplyConfiguration) *PolicyStatusApplyConfiguration {
+	b.Autogen = value
 	return b
 }
