@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/pattern"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/syntax"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/template"
 )
 
@@ -80,19 +81,19 @@ func (b *builder) mapping(values map[string]any, path []string) part {
 	written := true
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		value, at := values[key], below(path, key)
-		kind, name := parseKey(key)
-		switch kind {
-		case conditional, global:
-			b.condition(m, kind == global, name, value, at)
-		case add:
+		around, name := syntax.ParseKey(key)
+		switch around {
+		case syntax.Condition, syntax.Global:
+			b.condition(m, around == syntax.Global, name, value, at)
+		case syntax.Addition:
 			m.adds = append(m.adds, field{name, b.part(value, at)})
-		case foreign:
+		case syntax.Equality, syntax.Negation, syntax.Existence: // they say something in a condition
 			if b.strict {
 				m.put(key, b.fail(at, errForeign))
 				continue
 			}
 			m.put(key, b.part(value, at))
-		case plain:
+		case syntax.None:
 			p := b.part(value, at)
 			constant, ok := p.(*literal)
 			written = written && ok && constant.written
@@ -106,11 +107,26 @@ func (b *builder) mapping(values map[string]any, path []string) part {
 	return finished
 }
 
+// hasAddition says whether a value is a map that has a key of the form +(key). A
+// condition with such a value only asks whether its key is there.
+func hasAddition(value any) bool {
+	object, ok := value.(map[string]any)
+	if !ok {
+		return false
+	}
+	for key := range object {
+		if around, _ := syntax.ParseKey(key); around == syntax.Addition {
+			return true
+		}
+	}
+	return false
+}
+
 // condition adds a condition to a map.
 func (b *builder) condition(m *mapping, isGlobal bool, key string, value any, path []string) {
 	c := condition{key: key, global: isGlobal, path: path}
 	switch {
-	case hasAdd(value):
+	case hasAddition(value):
 		m.put(key, b.part(value, path))
 	case b.templates != nil && hasMarks(value, len(path)):
 		compiled := b.template(value, path)

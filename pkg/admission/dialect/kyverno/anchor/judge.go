@@ -34,6 +34,8 @@ type judged struct {
 // value judges a part. Value is what the object has where the part is, or nil.
 func (j *judgement) value(ctx context.Context, p part, value any, s merge.Schema) (judged, error) {
 	switch p := p.(type) {
+	case nothing:
+		return judged{none: true}, nil
 	case *literal:
 		return judged{patch: p.value}, j.run.Spend(ctx, 1, p.size)
 	case *mapping:

@@ -5,8 +5,6 @@ package anchor
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/pattern"
@@ -66,7 +64,9 @@ type mapping struct {
 	size      int
 	// fields are the other fields without anchor.
 	fields []field
-	is     traits
+	// emptied says that a field had nothing to merge.
+	emptied bool
+	is      traits
 }
 
 type field struct {
@@ -93,6 +93,9 @@ func (m *mapping) traits() traits { return m.is }
 
 // put adds a field.
 func (m *mapping) put(key string, p part) {
+	if m.empty(p) {
+		return
+	}
 	constant, ok := p.(*literal)
 	if !ok {
 		m.fields = append(m.fields, field{key, p})
@@ -120,6 +123,9 @@ func (m *mapping) finish() part {
 	}
 	if m.is.anchored || m.is.dynamic {
 		return m
+	}
+	if m.emptied && len(m.constants) == 0 {
+		return nothing{}
 	}
 	if m.constants == nil {
 		m.constants = map[string]any{}
@@ -153,7 +159,9 @@ func (m *mapping) resolve(ctx context.Context, r *rendering) (part, error) {
 		if err != nil {
 			return nil, err
 		}
-		resolved.adds = append(resolved.adds, field{f.key, p})
+		if !resolved.empty(p) {
+			resolved.adds = append(resolved.adds, field{f.key, p})
+		}
 	}
 	for _, f := range m.fields {
 		p, err := f.part.resolve(ctx, r)
@@ -163,50 +171,4 @@ func (m *mapping) resolve(ctx context.Context, r *rendering) (part, error) {
 		resolved.put(f.key, p)
 	}
 	return resolved.finish(), nil
-}
-
-// list is a list with anchors or variables in it.
-type list struct {
-	path     []string
-	elements []part
-	is       traits
-}
-
-func (l *list) traits() traits { return l.is }
-
-var errListInList = errors.New("there are anchors in a list that is an element of a list, where nothing is merged")
-
-// finish returns the list once all is in it: a literal, if nothing else is in it.
-func (l *list) finish() (part, error) {
-	for _, p := range l.elements {
-		l.is.add(p.traits())
-		if _, ok := p.(*list); ok && p.traits().anchored {
-			return nil, fmt.Errorf("%s: %w", dotted(l.path), errListInList)
-		}
-	}
-	if l.is.anchored || l.is.dynamic {
-		return l, nil
-	}
-	values, size := make([]any, 0, len(l.elements)), 0
-	for _, p := range l.elements {
-		if constant, ok := p.(*literal); ok {
-			values = append(values, constant.value)
-			size += constant.size + itemBytes
-		}
-	}
-	return &literal{value: values, size: size}, nil
-}
-
-func (l *list) resolve(ctx context.Context, r *rendering) (part, error) {
-	if !l.is.dynamic {
-		return l, nil
-	}
-	resolved := &list{path: l.path, elements: make([]part, len(l.elements))}
-	for i, p := range l.elements {
-		var err error
-		if resolved.elements[i], err = p.resolve(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	return resolved.finish()
 }

@@ -26,6 +26,9 @@ func (v *variable) resolve(ctx context.Context, r *rendering) (part, error) {
 	if err != nil {
 		return nil, err
 	}
+	if isNothing(value) {
+		return nothing{}, nil
+	}
 	b := &builder{}
 	p := b.part(value, v.path)
 	if len(b.faults) > 0 {

@@ -71,6 +71,51 @@ func TestVariables(t *testing.T) {
 	}
 }
 
+// TestEmptyMaps is about variables that are empty maps, which add nothing, and about
+// empty maps that are written or lie deeper in a value, which stay.
+func TestEmptyMaps(t *testing.T) {
+	t.Parallel()
+	const pod = "{metadata: {labels: {app: web}}, spec: {volumes: [{name: a, emptyDir: {medium: Memory}}]}}"
+	for _, test := range []struct{ name, overlay, want string }{
+		{"written", "{spec: {volumes: [{name: b, emptyDir: {}}], x: {}}}", "{metadata: {labels: {app: web}}, spec: {x: {}, volumes: [{name: b, emptyDir: {}}, {name: a, emptyDir: {medium: Memory}}]}}"},
+		{"a variable", "{spec: {x: '{{ empty }}', y: 1}}", "{metadata: {labels: {app: web}}, spec: {y: 1, volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"a default", "{spec: {x: '{{ none || `{}` }}', y: 1}}", "{metadata: {labels: {app: web}}, spec: {y: 1, volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"what is there", "{metadata: {labels: '{{ empty }}'}, spec: {volumes: '{{ empty }}'}}", ""},
+		{"all that a map has", "{spec: {x: {y: {z: '{{ empty }}'}, +(w): '{{ empty }}'}}}", ""},
+		{"all that is added", "{metadata: {annotations: {+(a): '{{ empty }}'}}}", ""},
+		{"beside a written one", "{spec: {x: {y: '{{ empty }}', z: {}}}}", "{metadata: {labels: {app: web}}, spec: {x: {z: {}}, volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"deeper in a value", "{spec: {x: '{{ deep }}'}}", "{metadata: {labels: {app: web}}, spec: {x: {y: {}, z: [{}]}, volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"in a map with a variable in a key", "{spec: {'{{ key }}': '{{ empty }}'}}", "{metadata: {labels: {app: web}}, spec: {app: {}, volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"an element", "{spec: {x: [a, '{{ empty }}', b]}}", "{metadata: {labels: {app: web}}, spec: {x: [a, b], volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"all elements", "{spec: {x: ['{{ empty }}', {y: '{{ empty }}'}]}}", ""},
+		{"a list without elements", "{spec: {x: '{{ list }}', y: []}}", "{metadata: {labels: {app: web}}, spec: {x: [], y: [], volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"for an element", "{spec: {volumes: [{(name): a, emptyDir: '{{ empty }}', y: 1}]}}", "{metadata: {labels: {app: web}}, spec: {volumes: [{name: a, emptyDir: {medium: Memory}, y: 1}]}}"},
+		{"all for an element", "{spec: {volumes: [{(name): a, x: '{{ empty }}'}]}}", ""},
+		{"a condition", "{metadata: {(labels): '{{ empty }}', x: 1}}", "{metadata: {labels: {app: web}, x: 1}, spec: {volumes: [{name: a, emptyDir: {medium: Memory}}]}}"},
+		{"an overlay", "'{{ empty }}'", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			before := object(t, "Pod", pod)
+			scope := variables{"key": "app", "none": nil, "empty": map[string]any{}, "list": []any{}, "deep": decode(t, "{y: {}, z: [{}]}")}
+			got, skipped, err := compile(t, test.overlay).Apply(t.Context(), newRun(), scope, before)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := before
+			if test.want != "" {
+				want = object(t, "Pod", test.want)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if skipped != "" {
+				t.Errorf("skipped: %s", skipped)
+			}
+		})
+	}
+}
+
 // TestErrors is about what cannot be applied. A variable that is not there is an error
 // even where a condition is not met, as with Kyverno, which replaces variables first.
 func TestErrors(t *testing.T) {

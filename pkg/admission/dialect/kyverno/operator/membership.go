@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/relation"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/wildcard"
 )
 
@@ -105,7 +106,7 @@ func (c *comparison) contains(value any, text string, ranges bool) (found, known
 		if found, err := c.match(typed, text); found || err != nil {
 			return found, true, err
 		}
-		if ranges && patternKind(typed) == inRange {
+		if ranges && relation.Of(typed) == relation.InRange {
 			found, err := c.matchesPattern(text, typed)
 			return found, true, err
 		}
@@ -138,7 +139,7 @@ func (c *comparison) membersOf(o Operator, keys []string, value any) (bool, erro
 		if len(keys) == 1 && keys[0] == typed {
 			return !not, nil
 		}
-		if patternKind(typed) == inRange {
+		if relation.Of(typed) == relation.InRange {
 			return c.inRange(o, keys, typed)
 		}
 		var ok bool

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/syntax"
 )
 
 // references replaces $(path), with or without an operator before the path, by scalars
@@ -208,20 +210,11 @@ func joined(parts []string) string {
 	return text.String()
 }
 
-// withoutAnchors replaces each part of the form (key), with or without one of + < = X ^
-// before it, by key.
+// withoutAnchors replaces each part that is a key with an anchor by the key.
 func withoutAnchors(at string) string {
 	parts := strings.Split(at, "/")
 	for i, part := range parts {
-		anchored := strings.TrimSpace(part)
-		if len(anchored) > 0 && strings.IndexByte("+<=X^", anchored[0]) >= 0 {
-			anchored = anchored[1:]
-		}
-		inner, opened := strings.CutPrefix(anchored, "(")
-		inner, closed := strings.CutSuffix(inner, ")")
-		if opened && closed && inner != "" && !strings.Contains(inner, "\n") {
-			parts[i] = inner
-		}
+		_, parts[i] = syntax.ParseKey(part)
 	}
 	return "/" + path.Join(parts...)
 }

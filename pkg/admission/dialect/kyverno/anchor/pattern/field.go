@@ -4,60 +4,20 @@
 package pattern
 
 import (
-	"strings"
-
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/syntax"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/wildcard"
 )
 
-// anchor is what a key of a pattern asks for.
-type anchor uint8
-
-const (
-	// none is a key without an anchor: its value must match, and is null if absent.
-	none anchor = iota
-	// conditional is (key): the object counts only if the key is there and matches.
-	conditional
-	// global is <(key): as conditional, but the key may be absent.
-	global
-	// equality is =(key): the key is absent or matches.
-	equality
-	// negation is X(key): the key is absent.
-	negation
-	// existence is ^(key): the key is absent, or a list that has an element for each
-	// pattern.
-	existence
-)
-
-// parseKey returns the anchor of a key and the key without it. As in Kyverno, +(key)
-// says nothing inside of an anchor: it is the key itself.
-func parseKey(source string) (anchor, string) {
-	text := strings.TrimSpace(source)
-	opening := strings.IndexByte(text, '(')
-	if opening < 0 || opening > 1 || text[len(text)-1] != ')' {
-		return none, source
-	}
-	key := text[opening+1 : len(text)-1]
-	if key == "" || strings.Contains(key, "\n") {
-		return none, source
-	}
-	switch text[:opening] {
-	case "":
-		return conditional, key
-	case "<":
-		return global, key
-	case "=":
-		return equality, key
-	case "X":
-		return negation, key
-	case "^":
-		return existence, key
-	}
-	return none, source
-}
-
-// field is a key of an object with its pattern.
+// field is a key of an object with its pattern. What its anchor asks for:
+//
+//	key     the value matches, and is null if the key is absent
+//	(key)   the object counts only if the key is there and matches
+//	<(key)  as (key), but the key may be absent
+//	=(key)  the key is absent or matches
+//	X(key)  the key is absent
+//	^(key)  the key is absent, or a list that has an element for each pattern
 type field struct {
-	anchor anchor
+	anchor syntax.Anchor
 	key    string
 	// many says that the key has wildcards.
 	many bool
@@ -67,11 +27,14 @@ type field struct {
 }
 
 func newField(source string, pattern any, at place) field {
-	anchor, key := parseKey(source)
+	anchor, key := syntax.ParseKey(source)
+	if anchor == syntax.Addition { // in a pattern, +(key) is the key itself, as in Kyverno
+		anchor, key = syntax.None, source
+	}
 	return field{
 		anchor: anchor, key: key,
 		many: at == inLabels && wildcard.Contains(key),
-		some: anchor == none && pattern == "*",
+		some: anchor == syntax.None && pattern == "*",
 	}
 }
 
@@ -82,10 +45,10 @@ func (f *field) match(object map[string]any) outcome {
 		}
 	}
 	value, ok := object[f.key]
-	if ok || f.anchor == none {
+	if ok || f.anchor == syntax.None {
 		return f.judge(value)
 	}
-	if f.anchor == conditional {
+	if f.anchor == syntax.Condition {
 		return skips
 	}
 	return holds
@@ -94,21 +57,21 @@ func (f *field) match(object map[string]any) outcome {
 // judge judges the value of the key, which is there unless the field has no anchor.
 func (f *field) judge(value any) outcome {
 	switch f.anchor {
-	case none:
+	case syntax.None:
 		if !f.some {
 			return f.pattern.match(value)
 		}
 		if value != nil {
 			return holds
 		}
-	case conditional, global:
+	case syntax.Condition, syntax.Global:
 		if f.pattern.match(value) != holds {
 			return skips
 		}
 		return holds
-	case equality, existence:
+	case syntax.Equality, syntax.Existence:
 		return f.pattern.match(value)
-	case negation:
+	case syntax.Negation, syntax.Addition:
 	}
 	return fails
 }
@@ -117,7 +80,7 @@ func (f *field) judge(value any) outcome {
 // enough that one matches, but for anchors that allow no other value. Kyverno takes one
 // of the keys, whichever comes first. It returns false if there is none.
 func (f *field) matchMany(object map[string]any) (judged outcome, ok bool) {
-	every := f.anchor == equality || f.anchor == global
+	every := f.anchor == syntax.Equality || f.anchor == syntax.Global
 	for key, value := range object {
 		if _, isText := value.(string); !isText || !wildcard.Match(f.key, key) {
 			continue

@@ -6,6 +6,8 @@ package pattern
 import (
 	"maps"
 	"slices"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/syntax"
 )
 
 // object matches objects that have what its fields ask for, and more. It is validateMap
@@ -49,13 +51,13 @@ func (c *compiler) object(pattern map[string]any, depth int, at place) (node, er
 			return nil, err
 		}
 		hasAnchors := c.anchors > before
-		if field.anchor != none {
+		if field.anchor != syntax.None {
 			c.anchors++
 		}
 		switch {
-		case field.anchor != none && field.anchor != global:
+		case field.anchor != syntax.None && field.anchor != syntax.Global:
 			compiled.anchored = append(compiled.anchored, field)
-		case field.anchor == global || hasAnchors:
+		case field.anchor == syntax.Global || hasAnchors:
 			nested = append(nested, field)
 		default:
 			flat = append(flat, field)
@@ -68,7 +70,7 @@ func (c *compiler) object(pattern map[string]any, depth int, at place) (node, er
 }
 
 func (c *compiler) field(field *field, pattern any, depth int, at place) (node, error) {
-	if field.anchor == existence {
+	if field.anchor == syntax.Existence {
 		return c.existence(pattern, depth)
 	}
 	return c.node(pattern, depth, at)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/relation"
 )
 
 // text is a text that is a pattern: conditions with | and & between them, where & binds
@@ -91,7 +93,7 @@ func holdAll(conditions []condition, value *operand) bool {
 // condition compares a value with one text: as durations if both are, else as
 // quantities if both are, else as texts, which have no order.
 type condition struct {
-	by         relation
+	by         relation.Relation
 	text       string
 	duration   time.Duration
 	isDuration bool
@@ -103,20 +105,23 @@ type condition struct {
 
 // compileCondition returns the conditions of a text without | and &. All must hold.
 func compileCondition(source string) []condition {
-	if from, to, ok := ends(source, "!-"); ok {
-		above := newCondition(moreThan, to)
-		below := newCondition(lessThan, from)
+	by := relation.Of(source)
+	switch by {
+	case relation.OutOfRange:
+		from, to, _ := by.Ends(source)
+		above := newCondition(relation.MoreThan, to)
+		below := newCondition(relation.LessThan, from)
 		below.or = &above
 		return []condition{below}
+	case relation.InRange:
+		from, to, _ := by.Ends(source)
+		return []condition{newCondition(relation.MoreOrEqual, from), newCondition(relation.LessOrEqual, to)}
+	case relation.Equal, relation.NotEqual, relation.MoreThan, relation.LessThan, relation.MoreOrEqual, relation.LessOrEqual:
 	}
-	if from, to, ok := ends(source, "-"); ok {
-		return []condition{newCondition(moreOrEqual, from), newCondition(lessOrEqual, to)}
-	}
-	by := relationOf(source)
 	return []condition{newCondition(by, strings.TrimSpace(source[len(by):]))}
 }
 
-func newCondition(by relation, source string) condition {
+func newCondition(by relation.Relation, source string) condition {
 	compiled := condition{by: by, text: source}
 	compiled.duration, compiled.isDuration = parseDuration(source)
 	compiled.quantity, compiled.isQuantity = parseQuantity(source)
@@ -130,17 +135,17 @@ func (c *condition) holds(value *operand) bool {
 func (c *condition) compare(value *operand) bool {
 	if c.isDuration {
 		if duration, ok := value.duration(); ok {
-			return c.by.holds(cmp.Compare(duration, c.duration))
+			return c.by.Holds(cmp.Compare(duration, c.duration))
 		}
 	}
 	if c.isQuantity {
 		if quantity, ok := value.quantity(); ok {
-			return c.by.holds(quantity.Cmp(c.quantity))
+			return c.by.Holds(quantity.Cmp(c.quantity))
 		}
 	}
-	if c.by != equal && c.by != notEqual {
+	if c.by != relation.Equal && c.by != relation.NotEqual {
 		return false
 	}
 	matches, ok := value.matches(c.text)
-	return ok && matches == (c.by == equal)
+	return ok && matches == (c.by == relation.Equal)
 }
