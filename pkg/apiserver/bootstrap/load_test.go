@@ -191,7 +191,7 @@ DIR/a.yaml: document 2, line 9: spec.paramRef: Forbidden: is not supported for b
 				rulesOf(served, "b.static.k8s.io", "    validate: {message: m}"),
 				"apiVersion: kyverno.io/v2\nkind: PolicyException\nmetadata: {name: e}\n")},
 			errs: `DIR/a.yaml: document 1, line 1: spec.rules[0].context[0].configMap: Forbidden: is not supported for bootstrap policies, whose verdicts must not depend on objects of the API: write the values into the policy
-DIR/a.yaml: document 2, line 11: spec.rules[0].validate: Forbidden: only mutate rules are run here: write a ValidatingAdmissionPolicy
+DIR/a.yaml: document 2, line 11: spec.rules[0].validate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno, or write a ValidatingAdmissionPolicy
 DIR/a.yaml: document 3, line 21: kind: Forbidden: there are no PolicyExceptions here: narrow match of the rule, or add an exclude to it`,
 		},
 		{

@@ -6,6 +6,7 @@ package validation
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ func validatePreconditions(raw *apiextensionsv1.JSON, ofRule bool, path *field.P
 		}
 		return validateConditions(list, ofRule, path)
 	case !isList && bytes.HasPrefix(text, []byte("{")):
+		if errs := refuseOtherConditions(text, path); len(errs) > 0 {
+			return errs
+		}
 		var conditions kyvernov1.AnyAllConditions
 		if errs := decodeStrictly(text, &conditions, path); len(errs) > 0 {
 			return errs
@@ -50,6 +54,22 @@ func validatePreconditions(raw *apiextensionsv1.JSON, ofRule bool, path *field.P
 	default:
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be an object with any and all")}
 	}
+}
+
+// refuseOtherConditions refuses what stands beside any and all, such as an object
+// conditions that has them: Kyverno passes it over, and the rule applies without it.
+func refuseOtherConditions(text []byte, path *field.Path) field.ErrorList {
+	var parts map[string]json.RawMessage
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return nil // decodeStrictly says it better
+	}
+	var errs field.ErrorList
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if name != "any" && name != "all" {
+			errs = append(errs, field.Forbidden(path.Child(name), "any and all stand directly below preconditions, and nothing else does"))
+		}
+	}
+	return errs
 }
 
 func validateConditions(conditions []kyvernov1.Condition, ofRule bool, path *field.Path) field.ErrorList {

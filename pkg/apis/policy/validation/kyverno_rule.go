@@ -21,7 +21,9 @@ const maxForEachDepth = 10
 const (
 	noTargets     = "rules with targets (mutate existing) are not supported yet"
 	onlyMutations = "only mutate rules are run here"
-	onePatch      = "exactly one of patchStrategicMerge, patchesJson6902 and foreach"
+	// elsewhere is what to do with other rules, which may stand beside mutate rules.
+	elsewhere = "move the rule to a policy of its own, and leave that to Kyverno"
+	onePatch  = "exactly one of patchStrategicMerge, patchesJson6902 and foreach"
 )
 
 func (v *ruleValidator) validateRule(rule *kyvernov1.Rule, path *field.Path) field.ErrorList {
@@ -38,7 +40,7 @@ func (v *ruleValidator) validateRule(rule *kyvernov1.Rule, path *field.Path) fie
 		return append(errs, field.Required(mutatePath, onlyMutations+": say what the rule changes"))
 	}
 	if len(mutation.Targets) > 0 {
-		errs = append(errs, field.Forbidden(mutatePath.Child("targets"), noTargets))
+		errs = append(errs, field.Forbidden(mutatePath.Child("targets"), noTargets+": "+elsewhere))
 	}
 	if existing := mutation.MutateExistingOnPolicyUpdate; existing != nil && *existing {
 		errs = append(errs, field.Forbidden(mutatePath.Child("mutateExistingOnPolicyUpdate"), noTargets+": remove the field"))
@@ -64,9 +66,9 @@ func refuseOtherActions(rule *kyvernov1.Rule, path *field.Path) field.ErrorList 
 			}
 		}
 	}
-	refuse("validate", onlyMutations+": write a ValidatingAdmissionPolicy", valueOf(rule.Validate))
-	refuse("generate", onlyMutations+": remove the rule and have another tool create the objects", valueOf(rule.Generate))
-	refuse("verifyImages", onlyMutations+": remove the rule and have another tool verify the images", rule.VerifyImages...)
+	refuse("validate", onlyMutations+": "+elsewhere+", or write a ValidatingAdmissionPolicy", valueOf(rule.Validate))
+	refuse("generate", onlyMutations+": "+elsewhere, valueOf(rule.Generate))
+	refuse("verifyImages", onlyMutations+": "+elsewhere, rule.VerifyImages...)
 	refuse("imageExtractors", "it is for rules that verify images, and "+onlyMutations+": remove it", valueOf(rule.ImageExtractors))
 	refuse("celPreconditions", "it is for validate rules, and "+onlyMutations+
 		": write preconditions, or spec.webhookConfiguration.matchConditions", rule.CELPreconditions...)

@@ -119,31 +119,39 @@ func TestValidateRules(t *testing.T) {
 		{"empty action", ruleOf(matchPods, "mutate: {}"), []string{"spec.rules[0].mutate: Required value: only mutate rules are run here: say what the rule changes"}},
 		{
 			"validate", ruleOf(matchPods, "validate: {message: m}"),
-			[]string{"spec.rules[0].validate: Forbidden: only mutate rules are run here: write a ValidatingAdmissionPolicy"},
+			[]string{"spec.rules[0].validate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno, or write a ValidatingAdmissionPolicy"},
 		},
 		{
 			"generate", ruleOf(matchPods, "generate: {kind: ConfigMap}"),
-			[]string{"spec.rules[0].generate: Forbidden: only mutate rules are run here: remove the rule and have another tool create the objects"},
+			[]string{"spec.rules[0].generate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno"},
 		},
 		{
 			"verifyImages", ruleOf(matchPods, "verifyImages: [{}, {imageReferences: ['*']}]", "imageExtractors: {Task: [{path: /spec}]}"),
 			[]string{
-				"spec.rules[0].verifyImages: Forbidden: only mutate rules are run here: remove the rule and have another tool verify the images",
+				"spec.rules[0].verifyImages: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno",
 				"spec.rules[0].imageExtractors: Forbidden: it is for rules that verify images, and only mutate rules are run here: remove it",
 			},
 		},
 		{
 			"a second action", ruleOf(matchPods, mutatePods, "validate: {message: m}", "celPreconditions: [{name: n, expression: 'true'}]"),
 			[]string{
-				"spec.rules[0].validate: Forbidden: only mutate rules are run here: write a ValidatingAdmissionPolicy",
+				"spec.rules[0].validate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno, or write a ValidatingAdmissionPolicy",
 				"spec.rules[0].celPreconditions: Forbidden: " + cel,
+			},
+		},
+		{
+			"rules of other kinds beside a mutate rule",
+			ruleOf(matchPods, mutatePods) + "- {name: v, " + matchPods + ", validate: {message: m}}\n- {name: g, " + matchPods + ", generate: {kind: ConfigMap}}\n",
+			[]string{
+				"spec.rules[1].validate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno, or write a ValidatingAdmissionPolicy",
+				"spec.rules[2].generate: Forbidden: only mutate rules are run here: move the rule to a policy of its own, and leave that to Kyverno",
 			},
 		},
 		{"empty other actions", ruleOf(matchPods, mutatePods, "validate: {}", "generate: { }", "verifyImages: [{}]", "celPreconditions: []", "exclude: {resources: {}}"), nil},
 		{
 			"targets", ruleOf(matchPods, "mutate: {targets: [{kind: Secret}], mutateExistingOnPolicyUpdate: true, patchStrategicMerge: {a: b}}"),
 			[]string{
-				"spec.rules[0].mutate.targets: Forbidden: rules with targets (mutate existing) are not supported yet",
+				"spec.rules[0].mutate.targets: Forbidden: rules with targets (mutate existing) are not supported yet: move the rule to a policy of its own, and leave that to Kyverno",
 				"spec.rules[0].mutate.mutateExistingOnPolicyUpdate: Forbidden: rules with targets (mutate existing) are not supported yet: remove the field",
 			},
 		},
@@ -236,6 +244,13 @@ func TestValidatePreconditions(t *testing.T) {
 				path + ".any[0].value: Required value: say what to compare with; null is no value",
 				path + `.all[0].operator: Unsupported value: "equals": supported values: ` + operatorNames,
 				path + ".all[1].value: Required value: say what to compare with; null is no value",
+			},
+		},
+		{
+			"beside any and all", rule("{conditions: {all: [{key: a, operator: Equals, value: b}]}, all: [], Any: []}"),
+			[]string{
+				path + ".Any: Forbidden: any and all stand directly below preconditions, and nothing else does",
+				path + ".conditions: Forbidden: any and all stand directly below preconditions, and nothing else does",
 			},
 		},
 		{"unknown fields", rule("{any: [{key: a, operator: Equals, value: b, negate: true}]}"), []string{path + `: Invalid value: unknown field "any[0].negate"`}},

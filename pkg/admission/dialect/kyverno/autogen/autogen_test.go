@@ -28,7 +28,7 @@ func specOf(t *testing.T, text string) *kyvernov1.Spec {
 	return spec
 }
 
-// rule returns the YAML of a spec with rules of these parts, a line each.
+// rules returns the YAML of a spec with rules of these parts, a line each.
 func rules(parts ...[]string) string {
 	var b strings.Builder
 	b.WriteString("rules:\n")
@@ -251,7 +251,8 @@ func TestAnnotation(t *testing.T) {
 		{"none,Deployment", []string{deployment}, false, nil},
 		{"all,Deployment", []string{deployment}, true, nil},
 		{"Job, Deployment", []string{job}, false, []string{" Deployment"}},
-		{"Job, CronJob", []string{job}, true, []string{" CronJob"}},
+		{"Job, CronJob", []string{job}, true, nil},
+		{"Fallback", nil, true, nil},
 		{"deployment", nil, false, []string{"deployment"}},
 		{"*,Pod", nil, false, []string{"*", "Pod"}},
 	}

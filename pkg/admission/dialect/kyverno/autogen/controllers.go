@@ -48,7 +48,7 @@ func controllersOf(annotations map[string]string) controllers {
 	if !slices.ContainsFunc(items, func(item string) bool { return item != "none" }) {
 		return controllers{}
 	}
-	found := controllers{cronJob: strings.Contains(wanted, cronJob) || strings.Contains(wanted, "all")}
+	found := controllers{cronJob: namesCronJobs(wanted)}
 	others := func(item string) bool { return item != "all" && item != cronJob }
 	all := slices.Contains(items, "all") && !slices.ContainsFunc(items, others)
 	for _, kind := range templated() {
@@ -59,6 +59,8 @@ func controllersOf(annotations map[string]string) controllers {
 	return found
 }
 
+func namesCronJobs(text string) bool { return strings.Contains(text, cronJob) || strings.Contains(text, "all") }
+
 // Unknown returns the items of the annotation that name no controller of Pods, and are
 // passed over.
 func Unknown(annotations map[string]string) []string {
@@ -66,13 +68,13 @@ func Unknown(annotations map[string]string) []string {
 	if !given {
 		return nil
 	}
-	known := []string{"none", "all", cronJob}
+	known := []string{"none"}
 	for _, kind := range templated() {
 		known = append(known, bare(kind))
 	}
 	var unknown []string
 	for item := range strings.SplitSeq(wanted, ",") {
-		if !slices.Contains(known, item) {
+		if !slices.Contains(known, item) && !namesCronJobs(item) {
 			unknown = append(unknown, item)
 		}
 	}
