@@ -137,7 +137,7 @@ Next, in another terminal, in this directory:
   # Who serves the kinds of Portcullis?
   kubectl get apiservice %s
   # What is asked about each request?
-  kubectl get validatingwebhookconfiguration %s -o yaml
+  kubectl get mutatingwebhookconfigurations,validatingwebhookconfigurations %s -o yaml
 
 README.md goes on from there. Serving until Ctrl-C; the logs are in %s.
 `, quoted(filepath.Join(o.dir, administratorFile)), cluster.APIService, cluster.Registration, filepath.Join(o.dir, dataDir))

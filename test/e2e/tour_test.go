@@ -29,6 +29,22 @@ func TestTour(t *testing.T) {
 	walk(t, tourist(t, root), steps)
 }
 
+// TestMutateTour does what docs/mutate.md says under "In a cluster".
+func TestMutateTour(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := stepsOf(t, root, "docs/mutate.md", "In a cluster", 4)
+	t.Cleanup(func() {
+		must(t, "", "delete", "--ignore-not-found", "pcpol", "database-protection", "owners")
+		must(t, "", "delete", "--ignore-not-found", "pod", "cassandra", "cache")
+		must(t, "", "delete", "--ignore-not-found", "configmap", "settings")
+		must(t, "", "delete", "--ignore-not-found", "rolebinding", "devs")
+	})
+	walk(t, tourist(t, root), steps)
+}
+
 // step is what a reader types, and what the document says that is answered.
 type step struct {
 	commands string

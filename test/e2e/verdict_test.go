@@ -6,6 +6,7 @@
 package e2e
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,23 @@ func TestDeniedForReal(t *testing.T) {
 	must(t, "", "-n", "denied-for-real", "create", "deployment", "nginx", "--image=nginx", "--replicas=5")
 	if output, err := kubectl(t, "", "-n", "denied-for-real", "scale", "deployment", "nginx", "--replicas=6"); err != nil {
 		t.Errorf("the policy is not about deployments/scale, and yet: %v: %s", err, output)
+	}
+}
+
+// TestNamelessRequests: what has no name yet, and what is deleted as a collection, is
+// written as anything else, also where the registrations leave out some names.
+func TestNamelessRequests(t *testing.T) {
+	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding"} {
+		t.Cleanup(func() { _, _ = kubectl(t, "", "delete", kind, "-l", "nameless=yes") })
+		must(t, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"`+kind+`","metadata":{"generateName":"nameless-","labels":{"nameless":"yes"}},
+"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"ClusterRole","name":"view"}}`, "create", "--validate=ignore", "-f", "-")
+		if made := must(t, "", "get", kind, "-l", "nameless=yes", "-o", "name"); strings.Count(made, "\n") != 1 {
+			t.Errorf("of %s there is %q, want one", kind, made)
+		}
+		must(t, "", "delete", "--raw=/apis/rbac.authorization.k8s.io/v1/"+strings.ToLower(kind)+"s?labelSelector=nameless%3Dyes")
+		if left := must(t, "", "get", kind, "-l", "nameless=yes", "-o", "name"); left != "" {
+			t.Errorf("of %s there is %q left", kind, left)
+		}
 	}
 }
 
@@ -60,6 +78,6 @@ spec:
       operations: [CREATE, UPDATE]
       resources: [deployments]
   validations:
-  - expression: ` + expression + `
+  - expression: ` + strconv.Quote(expression) + `
 `
 }

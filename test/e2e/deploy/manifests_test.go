@@ -7,12 +7,16 @@ package deploy_test
 
 import (
 	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/portcullis-dev/portcullis/test/cluster"
 	"github.com/portcullis-dev/portcullis/test/controlplane"
 	"github.com/portcullis-dev/portcullis/test/controlplane/controlplanetest"
 )
@@ -39,7 +43,7 @@ func TestInstallWithoutServers(t *testing.T) {
 		t.Errorf("there is a difference:\n%s", output)
 	}
 	must(t, c, "", "delete", "-k", dir, "--timeout=1m")
-	for _, kind := range []string{"namespace/portcullis-system", "apiservice/v1alpha1.policy.portcullis.dev", "validatingwebhookconfiguration/portcullis"} {
+	for _, kind := range []string{"namespace/portcullis-system", "apiservice/v1alpha1.policy.portcullis.dev", "validatingwebhookconfiguration/portcullis", "mutatingwebhookconfiguration/portcullis"} {
 		if output, err := kubectl(t, c, "", "get", kind); err == nil {
 			t.Errorf("%s is left: %s", kind, output)
 		}
@@ -87,7 +91,7 @@ func waitRegistered(t *testing.T, c *controlplane.ControlPlane) {
 	t.Helper()
 	eventually(t, "the registration is in force", func() string {
 		output, err := kubectl(t, c, "", "create", "configmap", "judged", "--dry-run=server")
-		if err == nil || !strings.Contains(output, `failed calling webhook "validations.policy.portcullis.dev"`) {
+		if err == nil || !strings.Contains(output, unreachable) {
 			return fmt.Sprintf("error %v: %s", err, output)
 		}
 		return ""
@@ -96,7 +100,7 @@ func waitRegistered(t *testing.T, c *controlplane.ControlPlane) {
 
 // TestComponents: all of them at once make what a cluster takes, and each what it says.
 func TestComponents(t *testing.T) {
-	names := []string{"mutations", "judge-kube-system", "local-path-storage", "secrets-as-params", "bootstrap-policies", "cert-manager"}
+	names := []string{"judge-kube-system", "local-path-storage", "secrets-as-params", "bootstrap-policies", "cert-manager"}
 	dir := kustomization(t, "configMapGenerator:\n- name: portcullis-bootstrap-policies\n  namespace: portcullis-system\n  files: [policies.yaml]\n",
 		map[string]string{"policies.yaml": bootstrapPolicy}, names...)
 	c := shared.ControlPlane
@@ -138,6 +142,33 @@ func TestComponents(t *testing.T) {
 		if want, got := encoded(t, validating[field]), encoded(t, mutating[field]); got != want {
 			t.Errorf("%s: mutations has\n%s\nand validations\n%s", field, got, want)
 		}
+	}
+}
+
+// TestWithoutMutations: what the document says leaves out the mutating configuration,
+// and nothing else.
+func TestWithoutMutations(t *testing.T) {
+	root, err := cluster.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := os.ReadFile(filepath.Join(root, "docs", "install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(document), "### Without the mutating door\n")
+	_, after, fenced := strings.Cut(after, "```yaml\n")
+	patches, _, ended := strings.Cut(after, "```")
+	if !found || !fenced || !ended {
+		t.Fatal("docs/install.md does not say how to leave out the mutating configuration")
+	}
+	rendered := func(dir string) map[string]*unstructured.Unstructured {
+		return objects(t, must(t, shared.ControlPlane, "", "create", "--dry-run=client", "--validate=false", "-o", "json", "-k", dir))
+	}
+	whole, rest := rendered(kustomization(t, "", nil)), rendered(kustomization(t, patches, nil))
+	delete(whole, "MutatingWebhookConfiguration /portcullis")
+	if got, want := slices.Sorted(maps.Keys(rest)), slices.Sorted(maps.Keys(whole)); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -104,6 +104,14 @@ func TestUninstallInTheWrongOrder(t *testing.T) {
 		}
 		return ""
 	})
+	// The other phase fails closed by itself.
+	must(t, c.ControlPlane, "", "delete", "mutatingwebhookconfiguration", cluster.Registration)
+	eventually(t, "every write fails at the other door", func() string {
+		if output, err := admitted(t, c); err == nil || !strings.Contains(output, `failed calling webhook "validations.policy.portcullis.dev"`) {
+			return fmt.Sprintf("error %v: %s", err, output)
+		}
+		return ""
+	})
 	// What Portcullis is made of can still be written, and what the namespace holds.
 	dir, err := c.Kustomization()
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	// webhookUser is the user of artifacts/deploy/direct.
 	webhookUser = "portcullis-webhook-client"
 
-	registrations = "validatingwebhookconfiguration"
+	registrations = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
 
 	sixDenied = `admission webhook "validations.policy.portcullis.dev" denied the request: ` +
 		`ValidatingAdmissionPolicy 'direct.example.com' with binding 'direct.example.com' denied request: failed expression: object.spec.replicas <= 5`
@@ -47,6 +47,16 @@ spec:
       resources: [deployments]
   validations:
   - expression: object.spec.replicas <= 5
+---
+apiVersion: policy.portcullis.dev/v1alpha1
+kind: ClusterPolicy
+metadata:
+  name: direct
+spec:
+  rules:
+  - name: mark
+    match: {any: [{resources: {kinds: [Deployment]}}]}
+    mutate: {patchStrategicMerge: {metadata: {labels: {by: direct}}}}
 `
 
 // TestDirect: a kube-apiserver that shows a certificate asks the servers themselves.
@@ -57,7 +67,7 @@ func TestDirect(t *testing.T) {
 		o.ControlPlane.WebhookUsers = map[string]string{"*": webhookUser}
 	})
 	h.must(t, directPolicy, "apply", "-f", "-")
-	h.must(t, "", "wait", "--for=condition=Ready", "pvap/direct.example.com", "--timeout=30s")
+	h.must(t, "", "wait", "--for=condition=Ready", "pvap/direct.example.com", "pcpol/direct", "--timeout=30s")
 	h.must(t, "", "delete", registrations, cluster.Registration)
 	eventually(t, "nobody judges", func(context.Context) error { return h.deploy(t, "default", 6, "server") })
 
@@ -75,6 +85,9 @@ func TestDirect(t *testing.T) {
 		if err := h.deploy(t, "default", 5, dryRun); err != nil {
 			t.Errorf("dry run %s: %v", dryRun, err)
 		}
+	}
+	if by := h.must(t, "", "create", "deployment", "marked", "--image=nginx", "--dry-run=server", "-o", "jsonpath={.metadata.labels.by}"); by != "direct" {
+		t.Errorf("got the label %q, want that of the rule", by)
 	}
 	// Applied again, the manifests change nothing, not even what the servers have written.
 	before := h.must(t, "", "get", registrations, "portcullis-direct", "-o", "yaml")
@@ -101,7 +114,7 @@ func (h *house) failsClosed(t *testing.T, namespace, why string) {
 	t.Helper()
 	eventually(t, "kube-apiserver refuses", func(context.Context) error {
 		err := h.deploy(t, namespace, 1, "server")
-		if err == nil || !strings.Contains(err.Error(), `failed calling webhook "validations.policy.portcullis.dev"`) ||
+		if err == nil || !strings.Contains(err.Error(), `failed calling webhook "mutations.policy.portcullis.dev"`) ||
 			!strings.Contains(err.Error(), why) {
 			return fmt.Errorf("got %w, want one that says %s", err, why)
 		}
@@ -136,7 +149,7 @@ func (h *house) registerDirect(t *testing.T, patch string) {
 kind: Kustomization
 resources: [%s]
 patches:
-- target: {kind: ValidatingWebhookConfiguration}
+- target: {group: admissionregistration.k8s.io}
   patch: |
     - {op: replace, path: /webhooks/0/clientConfig/service/port, value: %d}
 %s

@@ -178,8 +178,11 @@ func (w *world) letRead(t *testing.T, rules ...rbacv1.PolicyRule) {
 func (w *world) giveTime(t *testing.T) {
 	t.Helper()
 	patch := []byte(`[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":30}]`)
-	registrations := w.client.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	if _, err := registrations.Patch(t.Context(), cluster.Registration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+	registrations := w.client.AdmissionregistrationV1()
+	if _, err := registrations.MutatingWebhookConfigurations().Patch(t.Context(), cluster.Registration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := registrations.ValidatingWebhookConfigurations().Patch(t.Context(), cluster.Registration, types.JSONPatchType, patch, metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }
