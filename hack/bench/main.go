@@ -5,9 +5,10 @@
 // that admits everything and a server with a set of policies, has both answer the
 // same review in alternating rounds, and prints CPU time, throughput, latency and
 // memory, as figures and as ratios to that webhook. It asks the door where objects are
-// validated, or with --phase mutate the one where they are changed. The CPU time of a request is
-// what the system charges the process of the server with; that of this program
-// does not count. It knows no internals of the server and judges no result.
+// validated, or with --phase mutate the one where they are changed. With --unmatched it
+// starts several servers, with so many policies more that do not match. The CPU time of
+// a request is what the system charges the process of the server with; that of this
+// program does not count. It knows no internals of the server and judges no result.
 package main
 
 import (
@@ -46,7 +47,9 @@ type options struct {
 	rounds      int
 	warmup      time.Duration
 	other       otherOptions
+	unmatched   numbers
 	maxRatio    float64
+	maxGrowth   float64
 	keepRunning bool
 }
 
@@ -66,6 +69,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	flags.StringVar(&o.set, "set", "", "`name` of a set of policies in hack/bench/sets, in place of --policies and --phase")
 	flags.StringVar(&o.phase, "phase", phaseValidate, "the `phase` that is measured: validate or mutate; with mutate, --policies are ClusterPolicies of kyverno.io/v1 or of our group, each of which must change the object")
 	flags.StringVar(&o.review, "review", "artifacts/bench/review.json", "`file` with the AdmissionReview to send; each request has a uid of its own")
+	flags.Var(&o.unmatched, "unmatched", "`numbers` of policies that do not match, to be installed beside the others in a server each, such as 10,1000")
 	flags.BoolVar(&o.allowed, "allowed", true, "the verdict that is expected of the policies")
 	flags.IntVar(&o.load.concurrency, "concurrency", 8, "`number` of requests in flight")
 	flags.IntVar(&o.load.connections, "connections", 1, "`number` of HTTP/2 connections that the requests share; kube-apiserver has one for each webhook")
@@ -76,6 +80,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	flags.IntVar(&o.other.pid, "pid", 0, "id of the `process` that serves --url")
 	flags.StringVar(&o.other.caFile, "ca", "", "PEM `file` of the authorities that sign the certificate of --url")
 	flags.Float64Var(&o.maxRatio, "max-ratio", 0, "fail when Portcullis needs more than this `multiple` of the CPU time of the webhook that admits everything; 0 for no limit")
+	flags.Float64Var(&o.maxGrowth, "max-growth", 1.2, "fail when the last server of --unmatched needs more than this `multiple` of the CPU time of the first; 0 for no limit")
 	flags.BoolVar(&o.keepRunning, "keep-running", false, "after the report, leave everything running until Ctrl-C, to look at the server")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -85,7 +90,7 @@ func parse(args []string, out io.Writer) (*options, error) {
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	if err := o.useSet(given["policies"] || given["phase"]); err != nil {
+	if err := o.useSet(given); err != nil {
 		return nil, err
 	}
 	if o.phase == phaseMutate && o.set == "" && !given["policies"] {
@@ -104,6 +109,9 @@ func (o *options) validate() error {
 		return errors.New("--rounds must be 1 or more")
 	case o.load.duration < minDuration:
 		return fmt.Errorf("--duration must be %s or more: CPU time is counted in steps of %s", minDuration, tick)
+	}
+	if len(o.unmatched) > 0 && (o.phase != phaseMutate || o.other.url != "") {
+		return errors.New("--unmatched needs --phase=mutate, and takes no --url")
 	}
 	return o.other.validate()
 }
@@ -146,9 +154,9 @@ func measure(ctx context.Context, o *options, targets []*target, question *revie
 	if err != nil {
 		return err
 	}
-	if err := results.check(); err != nil {
+	if err := results.believable(); err != nil {
 		return err
 	}
 	results.print(out, targets)
-	return results.checkRatio(targets, o.maxRatio)
+	return results.check(out, limitsOf(o, targets))
 }

@@ -4,8 +4,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/portcullis-dev/portcullis/hack/bench/unmatched"
 	"github.com/portcullis-dev/portcullis/hack/internal/objects"
 )
 
@@ -37,40 +38,25 @@ func served() schema.GroupVersion {
 	return schema.GroupVersion{Group: "policy.portcullis.dev", Version: "v1alpha1"}
 }
 
-// sets are the files of the sets of policies by their names, and the phases that they
-// are about.
-func sets() map[string]struct{ file, phase string } {
-	return map[string]struct{ file, phase string }{
-		"kyverno-jsonpatch": {"hack/bench/sets/kyverno-jsonpatch.yaml", phaseMutate},
-	}
-}
-
-// useSet replaces what is measured by a set, unless none is named.
-func (o *options) useSet(otherwiseGiven bool) error {
-	if o.set == "" {
-		return nil
-	}
-	set, ok := sets()[o.set]
-	switch {
-	case !ok:
-		return fmt.Errorf("there is no set %q, want one of %q", o.set, slices.Sorted(maps.Keys(sets())))
-	case otherwiseGiven:
-		return errors.New("--set stands in place of --policies and --phase: give either")
-	}
-	o.policies, o.phase = set.file, set.phase
-	return nil
-}
-
-// storePolicies stores the policies and waits until all of them judge what ask asks.
-func storePolicies(ctx context.Context, config *rest.Config, o *options, ask func(context.Context) error, out io.Writer) error {
+// storePolicies stores the policies, and as many beside them as are wanted that do not
+// match, and waits until all of the former judge what ask asks.
+func storePolicies(ctx context.Context, config *rest.Config, o *options, beside int, ask func(context.Context) error, out io.Writer) error {
 	file := o.policies
 	found, err := readPolicies(file, o.phase)
 	if err != nil {
 		return err
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1
 	store, err := objects.Open(config)
 	if err != nil {
 		return err
+	}
+	for i := range beside {
+		object := unmatched.Policy(i)
+		if err := store.Create(ctx, object); err != nil {
+			return fmt.Errorf("store %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
 	}
 	names := map[string]bool{}
 	for _, object := range found {
@@ -81,11 +67,14 @@ func storePolicies(ctx context.Context, config *rest.Config, o *options, ask fun
 			names[object.GetName()] = true
 		}
 	}
-	if err := awaitJudgement(ctx, config, names, o.phase, ask); err != nil {
+	complaint := func(metrics []byte) string {
+		return cmp.Or(firstIdle(metrics, names, o.phase), firstMatched(metrics, beside))
+	}
+	if err := awaitJudgement(ctx, config, complaint, ask); err != nil {
 		return err
 	}
 	does := map[string]string{phaseValidate: "judge", phaseMutate: "change the object of"}[o.phase]
-	fmt.Fprintf(out, "%d policies of %s %s the review.\n", len(names), file, does)
+	fmt.Fprintf(out, "%d policies of %s %s the review, and %d beside them do not match.\n", len(names), file, does, beside)
 	return nil
 }
 
@@ -108,9 +97,10 @@ func readPolicies(file, phase string) ([]*unstructured.Unstructured, error) {
 	return found, nil
 }
 
-// awaitJudgement asks until each of the policies has judged a question, or changed its
-// object: one that did not would be measured as if it cost nothing.
-func awaitJudgement(ctx context.Context, config *rest.Config, names map[string]bool, phase string, ask func(context.Context) error) error {
+// awaitJudgement asks until there is no complaint about the metrics: a policy that has
+// not judged the question, or not changed its object, would be measured as if it cost
+// nothing.
+func awaitJudgement(ctx context.Context, config *rest.Config, complaint func(metrics []byte) string, ask func(context.Context) error) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return err
@@ -125,12 +115,12 @@ func awaitJudgement(ctx context.Context, config *rest.Config, names map[string]b
 		if err != nil {
 			return false, err
 		}
-		missing = firstIdle(metrics, names, phase)
+		missing = complaint(metrics)
 		return missing == "", nil
 	})
 	if err != nil && missing != "" {
 		// Near the end the client rather says that it would have to wait for too long.
-		return fmt.Errorf("after %s not all policies judge the review: %s: %w", inForceTimeout, missing, err)
+		return fmt.Errorf("after %s not all policies do with the review what they should: %s: %w", inForceTimeout, missing, err)
 	}
 	return err
 }
@@ -150,6 +140,24 @@ func firstIdle(metrics []byte, names map[string]bool, phase string) string {
 		if !busy[name] {
 			return name + missing
 		}
+	}
+	return ""
+}
+
+// firstMatched names a policy of those that are not to match, and does, or says how many
+// of them are not in force yet, or returns "".
+func firstMatched(metrics []byte, installed int) string {
+	counted := regexp.MustCompile(`(?m)^portcullis_policy_evaluations_total\{[^}]*outcome="([^"]*)",policy="([^"]*` + unmatched.Prefix + `[0-9]+)"\} ([0-9])`)
+	inForce := map[string]bool{}
+	for _, found := range counted.FindAllSubmatch(metrics, -1) {
+		outcome, name, count := string(found[1]), string(found[2]), string(found[3])
+		if outcome != "notmatched" && count != "0" {
+			return name + " matches"
+		}
+		inForce[name] = true
+	}
+	if len(inForce) < installed {
+		return fmt.Sprintf("%d of %d that do not match are in force", len(inForce), installed)
 	}
 	return ""
 }

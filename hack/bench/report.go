@@ -73,7 +73,7 @@ func (r *rounds) print(out io.Writer, targets []*target) {
 		for i := range targets {
 			fmt.Fprintf(table, "%s\t", r.of(i, f.pick).text(f.digits))
 			if i > 0 {
-				fmt.Fprintf(table, "%s\t", r.ratios(i, f.pick).text(2))
+				fmt.Fprintf(table, "%s\t", r.ratios(i, 0, f.pick).text(2))
 			}
 		}
 		fmt.Fprintln(table)
@@ -83,12 +83,4 @@ func (r *rounds) print(out io.Writer, targets []*target) {
 
 func (s spread) text(digits int) string {
 	return fmt.Sprintf("%.*f (%.*f to %.*f)", digits, s.median, digits, s.min, digits, s.max)
-}
-
-// checkRatio compares the CPU time of the second target with the limit.
-func (r *rounds) checkRatio(targets []*target, limit float64) error {
-	if got := r.ratios(1, (*sample).microseconds).median; limit > 0 && got > limit {
-		return fmt.Errorf("%s needs %.2f times the CPU time of %s, want at most %.2f", targets[1].name, got, targets[0].name, limit)
-	}
-	return nil
 }

@@ -58,8 +58,8 @@ func playRound(ctx context.Context, o *options, targets []*target, question *rev
 	return samples, nil
 }
 
-// check says whether too many rounds are void to believe the others.
-func (r *rounds) check() error {
+// believable says whether too many rounds are void to believe the others.
+func (r *rounds) believable() error {
 	if len(r.samples) == 0 || r.void*maxVoidShare > len(r.samples)+r.void {
 		return fmt.Errorf("%d of %d rounds are void: %w", r.void, len(r.samples)+r.void, r.fault)
 	}
@@ -75,11 +75,11 @@ func (r *rounds) of(target int, pick func(*sample) float64) spread {
 	return newSpread(values)
 }
 
-// ratios returns the same as multiples of the first target in the same round.
-func (r *rounds) ratios(target int, pick func(*sample) float64) spread {
+// ratios returns the same as multiples of another target in the same round.
+func (r *rounds) ratios(target, to int, pick func(*sample) float64) spread {
 	values := make([]float64, len(r.samples))
 	for i, samples := range r.samples {
-		values[i] = pick(samples[target]) / pick(samples[0])
+		values[i] = pick(samples[target]) / pick(samples[to])
 	}
 	return newSpread(values)
 }

@@ -98,18 +98,25 @@ func startTargets(ctx context.Context, o *options, question *review, out io.Writ
 		return nil, stop, fmt.Errorf("start the webhook that admits everything: %w", err)
 	}
 	stops = append(stops, end)
-	portcullis, end, err := startPortcullis(ctx, o, question, out)
-	stops = append(stops, end)
-	if err != nil {
-		return nil, stop, fmt.Errorf("start Portcullis: %w", err)
+	targets = []*target{noop}
+	beside := o.unmatched
+	if len(beside) == 0 {
+		beside = numbers{0}
 	}
-	targets = []*target{noop, portcullis}
+	for _, number := range beside {
+		portcullis, end, err := startPortcullis(ctx, o, number, question, out)
+		stops = append(stops, end)
+		if err != nil {
+			return nil, stop, fmt.Errorf("start Portcullis: %w", err)
+		}
+		targets = append(targets, portcullis)
+	}
 	if o.other.url != "" {
 		other, err := o.other.target()
 		if err != nil {
 			return nil, stop, err
 		}
-		other.allowed, other.changes = o.allowed, portcullis.changes
+		other.allowed, other.changes = o.allowed, targets[1].changes
 		targets = append(targets, other)
 	}
 	return targets, stop, nil
@@ -158,9 +165,10 @@ func startNoop(ctx context.Context) (*target, func() error, error) {
 	return &target{name: "no-op", url: where.URL, pid: command.Process.Pid, tls: config, allowed: true}, end, nil
 }
 
-// startPortcullis runs a server in a data dir of its own that holds the policies.
-// end must be called whatever the error.
-func startPortcullis(ctx context.Context, o *options, question *review, out io.Writer) (t *target, end func() error, err error) {
+// startPortcullis runs a server in a data dir of its own that holds the policies, and
+// beside them as many as are wanted that do not match. end must be called whatever the
+// error.
+func startPortcullis(ctx context.Context, o *options, beside int, question *review, out io.Writer) (t *target, end func() error, err error) {
 	dir, err := os.MkdirTemp("", "portcullis-bench-")
 	if err != nil {
 		return nil, func() error { return nil }, err
@@ -180,11 +188,14 @@ func startPortcullis(ctx context.Context, o *options, question *review, out io.W
 	}
 	t = &target{name: "portcullis", url: config.Host + reviewPath + o.phase, pid: server.PID(), tls: clientTLS, allowed: o.allowed}
 	t.changes = o.phase == phaseMutate && o.policies != ""
+	if len(o.unmatched) > 0 {
+		t.name = fmt.Sprintf("portcullis+%d", beside)
+	}
 	fmt.Fprintf(out, "Portcullis runs in %s, process %d.\n", dir, t.pid)
 	if o.policies == "" {
 		return t, end, nil
 	}
-	return t, end, storePolicies(ctx, config, o, func(ctx context.Context) error {
+	return t, end, storePolicies(ctx, config, o, beside, func(ctx context.Context) error {
 		return askOnce(ctx, t, question)
 	}, out)
 }

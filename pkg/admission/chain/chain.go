@@ -73,6 +73,7 @@ type Question struct {
 	left    map[string]*unstructured.Unstructured
 	again   bool // the policies are asked once more
 	written int  // bytes, by policies into the object
+	found   found
 	view    cluster.View
 	set     *policy.Set // nil when the request is exempt and nobody asks why
 	exempt  bool
@@ -84,6 +85,13 @@ type Question struct {
 
 	candidates    map[policy.ID]bool
 	candidateView cluster.View
+}
+
+// found is what an index has found for a request, which Mutate asks for once for each
+// phase of the same object.
+type found struct {
+	request *request.Request
+	bounds  []*policy.Bound
 }
 
 // Try returns the question of a trial. It fails with ErrNotReady; the request

@@ -16,6 +16,7 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster"
 	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
+	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 	"github.com/portcullis-dev/portcullis/pkg/admission/verdict"
 )
 
@@ -36,18 +37,27 @@ func (r *run) all(ctx context.Context, kinds []string) error {
 	if q.exempt && q.explain == nil {
 		return nil
 	}
-	r.subject = *match.NewSubject(q.request, q.view)
+	r.subject = r.subjectOf(q.request)
 	var room [16]*policy.Bound
 	candidates := room[:0]
-	if !q.exempt {
+	switch {
+	case q.exempt:
+	case !r.mutating:
 		candidates = q.set.Candidates(&r.subject, candidates)
+	default:
+		if q.found.request != q.request {
+			q.found = found{q.request, q.set.Candidates(&r.subject, nil)}
+		}
+		candidates = q.found.bounds
 	}
 	judge, bounds := r.bound, candidates
 	if q.explain != nil {
 		judge, bounds = r.explained(candidates), q.set.All()
 	}
 	judged := false
-	for _, bound := range bounds {
+	for len(bounds) > 0 {
+		bound := bounds[0]
+		bounds = bounds[1:]
 		if len(kinds) > 0 && !slices.Contains(kinds, bound.ID.Kind) || mutates(bound) != r.mutating {
 			continue
 		}
@@ -55,11 +65,25 @@ func (r *run) all(ctx context.Context, kinds []string) error {
 		if err := judge(ctx, bound); err != nil {
 			return err
 		}
+		if r.moved { // others may be about what the object has become
+			r.moved = false
+			bounds = policy.After(bound.ID, q.set.Candidates(&r.subject, nil))
+		}
 	}
 	if judged && ctx.Err() != nil { // the last policy may have been cut short
 		return ErrNoTimeLeft
 	}
 	return nil
+}
+
+// subjectOf returns the subject of a request. Where someone asks why, all policies are
+// asked that are about its kind.
+func (r *run) subjectOf(req *request.Request) match.Subject {
+	subject := match.NewSubject(req, r.view)
+	if r.explain != nil {
+		subject.ByKindAlone()
+	}
+	return *subject
 }
 
 // mutates says in which phase a policy has a part: what only bindings name is a policy
@@ -73,6 +97,8 @@ type run struct {
 	*Question
 	mutating bool
 	subject  match.Subject
+	// moved says that the index finds other policies for the object than before.
+	moved    bool
 	recorder *verdict.Recorder
 	none     [1]param // what a policy is judged with that takes no params
 	// panicked says that a panic of this request has been logged.
@@ -121,8 +147,14 @@ type applied struct {
 func (r *run) matches(ctx context.Context, origin *verdict.Origin, p *policy.Policy) (matched cluster.Equivalent, ok bool, err error) {
 	defer r.contain(ctx, origin, &err)
 	matched, ok, err = p.Criteria.Matches(ctx, &r.subject)
-	if err != nil || !ok || p.ParamKind == nil {
+	if err != nil || !ok {
 		return matched, ok, err
+	}
+	if selective, may := p.Program.(policy.Selective); may && r.explain == nil && !selective.Selects(r.request) {
+		return matched, false, nil
+	}
+	if p.ParamKind == nil {
+		return matched, true, nil
 	}
 	if _, err := r.view.Mapper().RESTMapping(p.ParamKind.GroupKind(), p.ParamKind.Version); err != nil {
 		return matched, false, fmt.Errorf("failed to find resource referenced by paramKind: '%v'", *p.ParamKind)

@@ -11,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
@@ -136,8 +135,10 @@ func contentOf(object *unstructured.Unstructured) any {
 
 // become makes req the request that the following policies are asked about.
 func (r *run) become(req *request.Request) {
+	before := r.subject
 	r.request = req
-	r.subject = *match.NewSubject(req, r.view)
+	r.subject = r.subjectOf(req)
+	r.moved = r.moved || !r.subject.FoundLike(&before)
 }
 
 // whenReinvoked leaves out what has been said before.

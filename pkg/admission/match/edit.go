@@ -43,7 +43,7 @@ func (ix *Index[T]) Edit(remove []string, add []Item[T]) *Index[T] {
 	}
 	for k, changes := range touched {
 		before, _ := buckets.Get(k)
-		after := apply(before, changes)
+		after := apply(before, changes, k)
 		if len(after) == 0 {
 			buckets.Delete(k)
 		} else {
@@ -83,16 +83,16 @@ func addTo[T any](changes []change[T], c change[T]) []change[T] {
 	return append(changes, change[T]{name: c.name, new: c.new})
 }
 
-// apply returns a new bucket. Bucket and changes are in the order of names.
-func apply[T any](bucket []*Item[T], changes []change[T]) []*Item[T] {
-	after := make([]*Item[T], 0, len(bucket)+len(changes))
+// apply returns a new bucket of a key. Bucket and changes are in the order of names.
+func apply[T any](bucket []entry[T], changes []change[T], k key) []entry[T] {
+	after := make([]entry[T], 0, len(bucket)+len(changes))
 	for _, c := range changes {
-		i, found := slices.BinarySearchFunc(bucket, c.name, func(item *Item[T], name string) int {
+		i, found := slices.BinarySearchFunc(bucket, c.name, func(item entry[T], name string) int {
 			return strings.Compare(item.Name, name)
 		})
 		after = append(after, bucket[:i]...)
 		if c.new != nil {
-			after = append(after, c.new)
+			after = append(after, entry[T]{c.new, c.new.Criteria.guard(k)})
 		}
 		if found {
 			i++

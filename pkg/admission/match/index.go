@@ -5,6 +5,7 @@ package match
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/internal/shards"
 )
@@ -16,12 +17,19 @@ type Item[T any] struct {
 	Value    T
 }
 
+// entry is an item in a bucket.
+type entry[T any] struct {
+	*Item[T]
+
+	guard guard
+}
+
 // Index finds the values whose criteria may match a request. What that costs
 // depends on the values found and not on those installed. An Index is immutable
 // and safe for concurrent use; nil and the zero value are empty.
 type Index[T any] struct {
 	names   *shards.Map[string, *Item[T]]
-	buckets *shards.Map[key, []*Item[T]] // each in the order of names
+	buckets *shards.Map[key, []entry[T]] // each in the order of names
 	shapes  shapes
 }
 
@@ -47,13 +55,14 @@ const maxBuckets = 1 + 3*shapeCount
 
 // Candidates appends to buf the values whose criteria may match the subject, in
 // the order of their names, each once. It may include values that do not match;
-// it includes every value for which Matches reports a match or an error. It does
-// not allocate when buf has room and the resource has no equivalents.
+// it includes every value for which Matches reports a match or an error, unless what its
+// kinds say of objects keeps it out. It does not allocate when buf has room, the resource
+// has no equivalents and nothing is kept out.
 func (ix *Index[T]) Candidates(s *Subject, buf []T) []T {
 	if ix.Len() == 0 {
 		return buf
 	}
-	var space [maxBuckets][]*Item[T]
+	var space [maxBuckets][]entry[T]
 	req := s.request
 	found := ix.appendBuckets(space[:0], key{lane: always})
 	k := key{
@@ -81,7 +90,7 @@ func (ix *Index[T]) Candidates(s *Subject, buf []T) []T {
 }
 
 // appendBuckets appends the buckets of k and of every wider key.
-func (ix *Index[T]) appendBuckets(found [][]*Item[T], k key) [][]*Item[T] {
+func (ix *Index[T]) appendBuckets(found [][]entry[T], k key) [][]entry[T] {
 	for present := ix.shapes.present[k.lane]; present != 0; present &= present - 1 {
 		wider := k.widen(shape(bits.TrailingZeros32(present))) //nolint:gosec // At most 31, since present is not 0.
 		if bucket, ok := ix.buckets.Get(wider); ok {
@@ -93,18 +102,23 @@ func (ix *Index[T]) appendBuckets(found [][]*Item[T], k key) [][]*Item[T] {
 
 // merge appends the values of sorted buckets to buf in order, each once. It
 // consumes buckets, the slice.
-func merge[T any](buckets [][]*Item[T], buf []T) []T {
+func merge[T any](buckets [][]entry[T], buf []T) []T {
+	found := 0
+	for _, bucket := range buckets {
+		found += len(bucket)
+	}
+	buf = slices.Grow(buf, found)
 	for len(buckets) > 1 {
-		first := buckets[0][0]
+		first := buckets[0][0].Item
 		for _, bucket := range buckets[1:] {
 			if bucket[0].Name < first.Name {
-				first = bucket[0]
+				first = bucket[0].Item
 			}
 		}
 		buf = append(buf, first.Value)
 		live := buckets[:0]
 		for _, bucket := range buckets {
-			if bucket[0] == first { // an index has one item of a name
+			if bucket[0].Item == first { // an index has one item of a name
 				bucket = bucket[1:]
 			}
 			if len(bucket) > 0 {
@@ -114,8 +128,8 @@ func merge[T any](buckets [][]*Item[T], buf []T) []T {
 		buckets = live
 	}
 	for _, bucket := range buckets {
-		for _, item := range bucket {
-			buf = append(buf, item.Value)
+		for i := range bucket {
+			buf = append(buf, bucket[i].Value)
 		}
 	}
 	return buf

@@ -5,6 +5,7 @@ package match
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/internal/intern"
 )
@@ -44,8 +45,17 @@ func (in *Interner) selector(p *parsed) *parsed {
 
 // key is another for criteria that differ. They have no errors.
 func (c *Criteria) key() string {
-	return fmt.Sprintf("%t %t %q %q %q %q %t %q %q", c.equivalent, c.everyResource, c.namespaces.key(), c.objects.key(), c.excludes, c.rules,
-		c.byKind, c.namespace, c.kinds)
+	return fmt.Sprintf("%t %t %q %q %q %q %t %q", c.equivalent, c.everyResource, c.namespaces.key(), c.objects.key(), c.excludes, c.rules,
+		c.byKind, c.namespace) + c.keyOfKinds()
+}
+
+func (c *Criteria) keyOfKinds() string {
+	var key strings.Builder
+	for i := range c.kinds {
+		p := &c.kinds[i]
+		fmt.Fprintf(&key, " %q %q %q %q %q %x", p.group, p.version, p.kind, p.subresource, p.operations, p.guard)
+	}
+	return key.String()
 }
 
 // key tells a selector of everything from all others.

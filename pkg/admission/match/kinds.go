@@ -22,6 +22,11 @@ type Kind struct {
 	Group, Version, Kind, Subresource string
 	// Operations are those of admission; none means all.
 	Operations []string
+	// Names and Namespaces, with * and ?, and Labels are those of objects that may be
+	// selected: one of the names, one of the namespaces, and all labels. None means all
+	// objects. Criteria do not look at them, only an index does, to find fewer.
+	Names, Namespaces []string
+	Labels            map[string]string
 }
 
 // CompileKinds returns criteria that apply to requests that one of kinds selects; no
@@ -33,6 +38,7 @@ func CompileKinds(namespace string, kinds []Kind) *Criteria {
 			group: coarse(kind.Group), version: coarse(kind.Version), kind: coarse(kind.Kind),
 			subresource: coarse(kind.Subresource),
 			operations:  operationsOf(kind.Operations),
+			guard:       guardOf(&kind),
 		})
 	}
 	return c
@@ -43,6 +49,7 @@ type kindPattern struct {
 	group, version, kind, subresource string
 
 	operations []string
+	guard      guard
 }
 
 func coarse(pattern string) string {
@@ -122,26 +129,28 @@ func (c *Criteria) keysOfKinds(widened shape) ([]key, bool) {
 
 // appendKinded appends the buckets of criteria that may select the request by its kind.
 // Where that is not known, these are all that select its subresource.
-func (ix *Index[T]) appendKinded(found [][]*Item[T], s *Subject) [][]*Item[T] {
+func (ix *Index[T]) appendKinded(found [][]entry[T], s *Subject) [][]entry[T] {
 	if ix.shapes.present[kinded] == 0 {
 		return found
 	}
 	kind, err := s.parentKind()
 	if err == nil {
-		return ix.appendBuckets(found, key{kinded, string(s.request.Operation), kind.Group, kind.Version, kind.Kind, s.request.SubResource})
+		at := len(found)
+		found = ix.appendBuckets(found, key{kinded, string(s.request.Operation), kind.Group, kind.Version, kind.Kind, s.request.SubResource})
+		return append(found[:at], pass(s, found[at:])...)
 	}
-	var all []*Item[T]
+	var all []entry[T]
 	for _, item := range ix.names.All() {
 		if item.Criteria != nil && slices.ContainsFunc(item.Criteria.kinds, func(p kindPattern) bool {
 			return p.takes(string(s.request.Operation), s.request.SubResource)
 		}) {
-			all = append(all, item)
+			all = append(all, entry[T]{Item: item})
 		}
 	}
 	if len(all) == 0 {
 		return found
 	}
-	slices.SortFunc(all, func(a, b *Item[T]) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b entry[T]) int { return strings.Compare(a.Name, b.Name) })
 	return append(found, all)
 }
 

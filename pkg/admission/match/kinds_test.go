@@ -129,6 +129,9 @@ func TestInternKinds(t *testing.T) {
 		{{Kind: "A", Version: "v"}},
 		{{Kind: "A", Subresource: "s"}},
 		{{Kind: "A", Operations: []string{"CREATE"}}},
+		{{Kind: "A", Names: []string{"n"}}},
+		{{Kind: "A", Namespaces: []string{"n"}}},
+		{{Kind: "A", Labels: map[string]string{"n": "n"}}},
 		{{Kind: "A"}, {Kind: "B"}},
 		nil,
 	} {

@@ -28,6 +28,9 @@ type Subject struct {
 	objects   once[objectLabels]
 	others    once[[]cluster.Equivalent]
 	parent    once[schema.GroupVersionKind]
+	guardedBy once[traits]
+	// byKindAlone says that guards let the subject pass.
+	byKindAlone bool
 	// answers are those of large selectors. The others are asked each time, which
 	// takes no longer than to look an answer up.
 	answers map[question]bool

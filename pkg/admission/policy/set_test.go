@@ -4,6 +4,7 @@
 package policy_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -122,5 +123,24 @@ func TestOrigins(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, origins(set)); diff != "" {
 		t.Errorf("the set that was not edited (-want +got):\n%s", diff)
+	}
+}
+
+// TestAfter: what comes after a policy comes after it in the order of judgement, whether
+// it is among the others or not.
+func TestAfter(t *testing.T) {
+	ids := []policy.ID{{Kind: "A", Name: "z"}, {Kind: "B", Name: "c"}, {Kind: "B", Namespace: "n", Name: "a"}, {Kind: "B", Namespace: "n", Name: "b"}}
+	var bounds []*policy.Bound
+	for _, id := range ids {
+		bounds = append(bounds, &policy.Bound{ID: id})
+	}
+	for i, id := range ids {
+		if got := policy.After(id, bounds); len(got) != len(ids)-1-i {
+			t.Errorf("%d come after %v, want %d", len(got), id, len(ids)-1-i)
+		}
+		without := append(slices.Clone(bounds[:i]), bounds[i+1:]...)
+		if got := policy.After(id, without); len(got) != len(ids)-1-i {
+			t.Errorf("%d of the others come after %v, want %d", len(got), id, len(ids)-1-i)
+		}
 	}
 }

@@ -14,10 +14,18 @@ var errIncomplete = errors.New("a view of the request could not be built")
 // Key names one view that is derived from a Request, such as the values that
 // one policy language needs. Declare it as a package variable of the package
 // that owns the view. Keys are compared by identity.
-type Key[T any] struct{ name string }
+type Key[T any] struct {
+	name string
+	// lasting says that copies of a Request share the view.
+	lasting bool
+}
 
 // NewKey returns a new key; name is for debugging only.
 func NewKey[T any](name string) *Key[T] { return &Key[T]{name: name} }
+
+// NewLastingKey returns a new key of a view that follows from neither the object nor the
+// time of a request, so that copies with others share it.
+func NewLastingKey[T any](name string) *Key[T] { return &Key[T]{name: name, lasting: true} }
 
 func (k *Key[T]) String() string { return k.name }
 
@@ -38,7 +46,11 @@ type derived[T any] struct {
 // Derive builds the view named by key once per Request and shares it, its error
 // included. build must not depend on anything but the request.
 func Derive[T any](r *Request, key *Key[T], build func(*Request) (T, error)) (T, error) {
-	view := viewOf(&r.views, key)
+	in := &r.views
+	if key.lasting {
+		in = r.lasting
+	}
+	view := viewOf(in, key)
 	view.once.Do(func() {
 		view.err = errIncomplete // stays when build panics
 		view.value, view.err = build(r)

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -104,5 +105,30 @@ func TestDerivePanics(t *testing.T) {
 	}()
 	if _, err := request.Derive(r, key, build); err == nil {
 		t.Error("the second caller got a view")
+	}
+}
+
+// TestLastingViews: copies of a request share what does not follow from what differs.
+func TestLastingViews(t *testing.T) {
+	req := newRequest()
+	lasting, passing := request.NewLastingKey[*int]("lasting"), request.NewKey[*int]("passing")
+	of := func(req *request.Request, key *request.Key[*int]) *int {
+		t.Helper()
+		view, err := request.Derive(req, key, func(*request.Request) (*int, error) { return new(int), nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return view
+	}
+	for _, changed := range []*request.Request{req.WithObject(&unstructured.Unstructured{}), req.At(time.Unix(1, 0))} {
+		if of(changed, lasting) != of(req, lasting) {
+			t.Error("a lasting view is built again")
+		}
+		if of(changed, passing) == of(req, passing) {
+			t.Error("another view is shared")
+		}
+	}
+	if of(newRequest(), lasting) == of(req, lasting) {
+		t.Error("another request has the same view")
 	}
 }

@@ -53,6 +53,7 @@ type Request struct {
 	Fields
 	attributes admission.Attributes
 	views      views
+	lasting    *views
 }
 
 // New returns a request with the given facts. The request owns the objects of
@@ -65,20 +66,28 @@ func New(fields Fields) *Request {
 	if fields.User == nil {
 		fields.User = &user.DefaultInfo{}
 	}
-	return &Request{Fields: fields, attributes: fields.attributes()}
+	return &Request{Fields: fields, attributes: fields.attributes(), lasting: &views{}}
 }
 
-// WithObject returns a copy of r that judges obj. Derived views are not carried
-// over.
+// WithObject returns a copy of r that judges obj. Of derived views, only lasting ones are
+// carried over.
 func (r *Request) WithObject(obj *unstructured.Unstructured) *Request {
 	fields := r.Fields
 	fields.Object = obj
-	return New(fields)
+	return r.with(fields)
 }
 
-// At returns a copy of r with the given time. Derived views are not carried over.
+// At returns a copy of r with the given time. Of derived views, only lasting ones are
+// carried over.
 func (r *Request) At(now time.Time) *Request {
 	fields := r.Fields
 	fields.Time = now
-	return New(fields)
+	return r.with(fields)
+}
+
+// with returns a request that differs from r in its object or its time.
+func (r *Request) with(fields Fields) *Request {
+	changed := New(fields)
+	changed.lasting = r.lasting
+	return changed
 }

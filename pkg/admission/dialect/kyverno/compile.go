@@ -48,6 +48,9 @@ func (d *Dialect) compile(id policy.ID, annotations map[string]string, spec *kyv
 	if spec.Admission != nil && !*spec.Admission {
 		kinds = nil
 	}
+	if conditions != nil { // they are asked first, and may fail whatever the object is
+		kinds = ofAnyObject(kinds)
+	}
 	compiled.Criteria = match.CompileKinds(id.Namespace, kinds)
 	if len(spec.Rules) == 0 {
 		errs = append(errs, field.Required(path.Child("rules"), "a policy has at least one rule"))
@@ -148,6 +151,14 @@ func kindsOf(selected *selection.Selection) []match.Kind {
 	var kinds []match.Kind
 	for _, kind := range selected.Kinds() {
 		kinds = append(kinds, match.Kind(kind))
+	}
+	return kinds
+}
+
+// ofAnyObject returns the kinds for objects of any name, namespace and labels.
+func ofAnyObject(kinds []match.Kind) []match.Kind {
+	for i := range kinds {
+		kinds[i].Names, kinds[i].Namespaces, kinds[i].Labels = nil, nil, nil
 	}
 	return kinds
 }

@@ -41,19 +41,23 @@ type loop struct {
 
 // apply implements mutation. Each loop sees as request.object what the former have made
 // of it; within a loop request.object stays, while the patches add up. See mutateForEach
-// in Kyverno's pkg/engine/handlers/mutation.
+// in Kyverno's pkg/engine/handlers/mutation. What variables can see is changed no more.
 func (f *forEach) apply(ctx context.Context, e *evaluation, object map[string]any) (map[string]any, string, error) {
 	var why string
+	last := len(f.loops) - 1
 	for i, loop := range f.loops {
+		if last > 0 {
+			e.series.Release()
+		}
 		changed, unmet, err := loop.apply(ctx, e, object)
 		if err != nil {
 			return nil, "", fmt.Errorf("foreach[%d]: %w", i, err)
 		}
 		why = cmp.Or(why, unmet)
-		if !patch.Equal(object, changed) {
-			object = changed
-			e.show(&unstructured.Unstructured{Object: object})
+		if i < last && !patch.Equal(object, changed) {
+			e.show(&unstructured.Unstructured{Object: changed})
 		}
+		object = changed
 	}
 	return object, why, nil
 }

@@ -51,7 +51,7 @@ func (p *jsonPatch) apply(ctx context.Context, e *evaluation, object map[string]
 	if err != nil {
 		return nil, "", fmt.Errorf("patchesJson6902: %w", err)
 	}
-	patched, err := jsonpatch.Apply(object, operations, maxObjectBytes)
+	patched, err := e.series.Apply(object, operations, maxObjectBytes)
 	if err != nil {
 		return nil, "", fmt.Errorf("patchesJson6902: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/condition"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/jmespath"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/jsonpatch"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/scope"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/selection"
 	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
@@ -62,10 +63,14 @@ type evaluation struct {
 	object    *unstructured.Unstructured // as the rules have left it
 	shown     *unstructured.Unstructured // what variables see of it
 	resolved  *resolved                  // nil when nobody asks
+	series    jsonpatch.Series           // of the patches of one rule
 }
 
 // Selects implements policy.Selective.
 func (p *program) Selects(req *request.Request) bool {
+	if exempt(req) != "" {
+		return false
+	}
 	if p.broken != nil || p.conditions != nil {
 		return true
 	}
@@ -79,8 +84,9 @@ func (p *program) Selects(req *request.Request) bool {
 }
 
 // Evaluate implements policy.Program. There is a finding for each rule that has been
-// looked at, in their order, but for rules made for kinds that the request is not of; a rule that cannot be applied changes nothing, and the
-// following ones see the object without it.
+// looked at, in their order, but none for rules made for kinds that the request is not
+// of; a rule that cannot be applied changes nothing, and the following ones see the
+// object without it.
 func (p *program) Evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
 	share := p.share(ctx)
 	bounded, cancel := context.WithTimeout(ctx, share)
@@ -106,6 +112,9 @@ func (p *program) share(ctx context.Context) time.Duration {
 }
 
 func (p *program) evaluate(ctx context.Context, in policy.Input) []verdict.Finding {
+	if why := exempt(in.Request); why != "" {
+		return []verdict.Finding{{Kind: verdict.NotMatched, Message: why}}
+	}
 	if p.broken != nil {
 		return []verdict.Finding{{Kind: verdict.Error, Message: p.broken.Error()}}
 	}
@@ -190,6 +199,7 @@ func (e *evaluation) change(ctx context.Context, r *rule) verdict.Finding {
 		}
 	}
 	changed, why, err := r.mutation.apply(ctx, e, e.object.Object)
+	e.series.Release()
 	e.show(e.object) // a loop has shown its work
 	switch {
 	case err != nil:

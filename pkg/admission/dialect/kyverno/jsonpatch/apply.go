@@ -16,10 +16,21 @@ import (
 // What the operations put into the object may take maxBytes in all as JSON, and when one
 // of them copies, so may the result.
 func Apply(object map[string]any, operations []Operation, maxBytes int) (map[string]any, error) {
+	return (&Series{}).Apply(object, operations, maxBytes)
+}
+
+// Series applies patches one after the other, each to what the former one has made. What
+// it has copied it does not copy again, so that many small changes of a large object take
+// no longer than they must.
+type Series struct{ owned owned }
+
+// Apply is the function Apply for the next patch. The result of the former one is gone
+// then, and after an error all results are.
+func (s *Series) Apply(object map[string]any, operations []Operation, maxBytes int) (map[string]any, error) {
 	if len(operations) > maxOperations {
 		return nil, fmt.Errorf("the patch has %d operations, at most %d are taken", len(operations), maxOperations)
 	}
-	a := &application{root: object, maxBytes: maxBytes, left: maxBytes}
+	a := &application{root: object, maxBytes: maxBytes, left: maxBytes, owned: &s.owned}
 	for i := range operations {
 		o := &operations[i]
 		if err := a.apply(o); err != nil {
@@ -29,6 +40,9 @@ func Apply(object map[string]any, operations []Operation, maxBytes int) (map[str
 	return a.root, nil
 }
 
+// Release lets the last result be kept: no later Apply changes it.
+func (s *Series) Release() { s.owned.forget() }
+
 // application is one application of a patch.
 type application struct {
 	root map[string]any
@@ -37,7 +51,7 @@ type application struct {
 	// left is what may still be put into the object.
 	left int
 
-	owned owned
+	owned *owned
 }
 
 func (a *application) apply(o *Operation) error {

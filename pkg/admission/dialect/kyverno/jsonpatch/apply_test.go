@@ -221,3 +221,42 @@ func TestApplyIsBounded(t *testing.T) {
 		t.Error("1001 operations are taken")
 	}
 }
+
+// TestSeries: each patch of a series does what it does alone, and the result that is
+// released, like the object, stays as it is.
+func TestSeries(t *testing.T) {
+	object := decode(t, `{"a":{"list":[1,2,3]},"b":{"c":{}}}`)
+	before := encode(t, object)
+	patches := []string{
+		`[{"op":"add","path":"/a/list/-","value":4}]`,
+		`[{"op":"remove","path":"/a/list/0"},{"op":"add","path":"/b/c/d","value":{"e":1}}]`,
+		`[{"op":"copy","from":"/b/c","path":"/copy"},{"op":"replace","path":"/b/c/d/e","value":2}]`,
+		`[{"op":"move","from":"/a/list","path":"/b/list"},{"op":"add","path":"/b/list/0","value":0}]`,
+	}
+	var series jsonpatch.Series
+	got, want := object, object
+	for i, text := range patches {
+		if i == 2 {
+			series.Release()
+		}
+		released := got
+		text := parse(t, text)
+		var err error
+		kept := encode(t, released)
+		if got, err = series.Apply(got, text, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if i == 2 && encode(t, released) != kept {
+			t.Errorf("what was released has become %s, and was %s", encode(t, released), kept)
+		}
+		if want, err = jsonpatch.Apply(want, text, 1<<20); err != nil {
+			t.Fatal(err)
+		}
+		if encode(t, got) != encode(t, want) {
+			t.Errorf("patch %d: got %s, want %s", i, encode(t, got), encode(t, want))
+		}
+	}
+	if encode(t, object) != before {
+		t.Errorf("the object has become %s", encode(t, object))
+	}
+}

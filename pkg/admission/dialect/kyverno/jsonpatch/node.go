@@ -5,11 +5,11 @@ package jsonpatch
 
 import (
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/jmespath"
+	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/template"
 	"github.com/portcullis-dev/portcullis/pkg/admission/patch"
 )
 
@@ -62,7 +62,7 @@ func (m *mixed) render(ctx context.Context, r *rendering) (any, error) {
 			text = append(text, p.literal...)
 			continue
 		}
-		value, err := r.text(p.variable)
+		value, err := r.text(ctx, p.variable)
 		if err != nil {
 			return nil, err
 		}
@@ -81,16 +81,12 @@ func (m *mixed) render(ctx context.Context, r *rendering) (any, error) {
 }
 
 // text returns the text of a value: that of what is none is its JSON.
-func (r *rendering) text(variable int) (string, error) {
+func (r *rendering) text(ctx context.Context, variable int) (string, error) {
 	value := r.values[variable]
 	if text, ok := value.(string); ok {
 		return text, nil
 	}
-	if _, ok := patch.Size(value, maxText, maxDepth); !ok {
-		return "", errTooLarge
-	}
-	encoded, err := json.Marshal(value)
-	return string(encoded), err
+	return template.JSON(ctx, r.run, value)
 }
 
 // listNode is a list of which some items depend on the request.

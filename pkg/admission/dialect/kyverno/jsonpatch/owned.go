@@ -8,10 +8,12 @@ import (
 	"reflect"
 )
 
-// owned are the objects and lists that an application has made, and may therefore
-// change in place. What is in one of them is in no other place.
+// owned are the objects and lists that a series of applications has made, and may
+// therefore change in place. What is in one of them is in no other place.
 type owned struct {
-	objects map[uintptr]struct{}
+	// objects are known by where they are. They are kept, so that no other one can come to
+	// be there.
+	objects map[uintptr]map[string]any
 	// lists are known by their first element.
 	lists map[*any]struct{}
 }
@@ -26,9 +28,9 @@ func (o *owned) object(object map[string]any) map[string]any {
 		copied = map[string]any{}
 	}
 	if o.objects == nil {
-		o.objects = map[uintptr]struct{}{}
+		o.objects = map[uintptr]map[string]any{}
 	}
-	o.objects[reflect.ValueOf(copied).Pointer()] = struct{}{}
+	o.objects[reflect.ValueOf(copied).Pointer()] = copied
 	return copied
 }
 

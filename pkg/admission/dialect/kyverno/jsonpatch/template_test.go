@@ -44,7 +44,7 @@ func show(t testing.TB, operations []jsonpatch.Operation) string {
 
 func TestRender(t *testing.T) {
 	values := variables{
-		"s": "text", "n": int64(3), "f": 1.5, "whole": 2.0, "b": true, "null": nil, "empty": "",
+		"s": "text", "n": int64(3), "f": 1.5, "whole": 2.0, "small": 1e-7, "b": true, "null": nil, "empty": "",
 		"list": []any{"a", int64(1)}, "map": map[string]any{"k": "<v>", "e": map[string]any{}},
 		"yes": "yes", "number": "123", "zero": "0", "octal": "012", "float": "1.50", "date": "2024-01-01", "tilde": "~",
 		"image": "ghcr.io/acme/api:v2@sha256:0123", "flow": "{a: [b]}", "comment": "a #b", "pair": "a: b", "commas": "a, b",
@@ -80,6 +80,7 @@ func TestRender(t *testing.T) {
 		"typed, stays one value":    {text: "- {op: add, path: /a, value: [{{ commas }}]}", want: `add  /a ["a, b"]`},
 		"quoted":                    {text: add(`"{{ n }}-{{ s }}"`), want: `add  /a "3-text"`},
 		"quoted, whole":             {text: add(`"{{ n }}"`), want: `add  /a "3"`},
+		"quoted, exponent":          {text: add(`"{{ small }}, {{ [small] }}"`), want: `add  /a "1e-07, [1e-07]"`},
 		"quoted, yes":               {text: add(`'{{ yes }}'`), want: `add  /a "yes"`},
 		"quoted, null":              {text: add(`"{{ null }}"`), want: `add  /a "null"`},
 		"quoted, list":              {text: add(`'{{ list }}'`), want: `add  /a "[\"a\",1]"`},

@@ -3,9 +3,13 @@
 
 package merge
 
-// manyElements is from how many elements on a list is indexed. For fewer, looking at
-// each is cheaper.
-const manyElements = 32
+const (
+	// manyElements is from how many elements on a list is indexed. For fewer, looking at
+	// each is cheaper.
+	manyElements = 32
+	// fewPatches is for how many elements of a patch looking at each is cheaper, too.
+	fewPatches = 4
+)
 
 // identity is the texts of an element's keys. The second is that which the API server
 // would give it when the element has none, and "" when there is no such default.
@@ -53,7 +57,7 @@ func newList(old, patch []any, keys []key) *list {
 		front:    make([]int, 0, len(patch)),
 	}
 	l.inFront = !l.hasBothKeys(old) && !l.hasBothKeys(patch)
-	if len(old)+len(patch) > manyElements {
+	if len(old)+len(patch) > manyElements && len(patch) > fewPatches {
 		l.same, l.alike = map[[2]string][]int{}, map[string][]int{}
 	}
 	for _, value := range old {

@@ -60,6 +60,11 @@ func directiveOfList(patch []any) (directive, []any, *Error) {
 // When a single key tells the elements apart, those that the patch has come first and in
 // its order; otherwise new ones come first and the others stay where they are.
 func mergeElements(old, patch []any, s *schema, depth int) (outcome, *Error) {
+	if len(patch) == 1 {
+		if merged, done, fault := mergeOne(old, patch, s, depth); done {
+			return merged, fault
+		}
+	}
 	l := newList(old, patch, s.keys)
 	taken, fault := l.mergeAll(patch, s.elementSchema(), depth)
 	if fault != nil {
@@ -115,14 +120,19 @@ func (l *list) become(at int, patch any, s *schema, depth int) (outcome, *Error)
 	if at < 0 {
 		return createMap(overlay, s, depth+1)
 	}
+	return becomeOf(l.elements[at].value, overlay, s, depth)
+}
+
+// becomeOf returns what becomes of an element with one of a patch.
+func becomeOf(value any, overlay map[string]any, s *schema, depth int) (outcome, *Error) {
 	directive, fault := directiveOf(overlay)
 	if fault != nil {
 		return outcome{}, fault
 	}
-	old, ok := l.elements[at].value.(map[string]any)
+	old, ok := value.(map[string]any)
 	if !ok || directive == directiveReplace {
 		// With kyaml the element only changes its place.
-		return outcome{value: l.elements[at].value}, nil
+		return outcome{value: value}, nil
 	}
 	return mergeMap(old, overlay, s, depth+1)
 }

@@ -43,7 +43,7 @@ func (v *Variables) rolesValue(ctx context.Context) (*roleNames, error) {
 			}
 		}
 		var err error
-		found.roles, found.clusterRoles, err = roles.Of(ctx, v.in.View, v.in.Request.User, v.in.Request.Namespace)
+		found.roles, found.clusterRoles, err = roles.OfRequest(ctx, v.in.View, v.in.Request)
 		if err != nil {
 			return nil, fmt.Errorf("request.roles and request.clusterRoles: %w", err)
 		}

@@ -16,6 +16,10 @@ type Kind struct {
 	Group, Version, Kind, Subresource string
 	// Operations are those of the requests; none means all.
 	Operations []string
+	// Names and Namespaces, with wildcards, and Labels are what the objects have that the
+	// rule may be about: one name, one namespace and all labels. None means any.
+	Names, Namespaces []string
+	Labels            map[string]string
 }
 
 const ephemeralContainers = "ephemeralcontainers"
@@ -112,7 +116,7 @@ func (k *kind) match(of schema.GroupVersionKind, subresource string) bool {
 
 // Kinds returns what finds the requests that the rule may be about: each of them is of
 // one of these kinds. Requests for subresources have the kind of the object to which
-// the subresource belongs.
+// the subresource belongs. A rule that cannot be used is about all objects of its kinds.
 func (s *Selection) Kinds() []Kind {
 	if s == nil {
 		return nil
@@ -120,6 +124,16 @@ func (s *Selection) Kinds() []Kind {
 	if s.unknown {
 		return []Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}}
 	}
+	kinds := s.kinds()
+	if s.broken != nil {
+		for i := range kinds {
+			kinds[i].Names, kinds[i].Namespaces, kinds[i].Labels = nil, nil, nil
+		}
+	}
+	return kinds
+}
+
+func (s *Selection) kinds() []Kind {
 	var kinds []Kind
 	for i := range s.match.filters {
 		f := &s.match.filters[i]
@@ -149,17 +163,24 @@ func (f *filter) appendKinds(kinds []Kind, operations []string) []Kind {
 	if f.isEmpty() {
 		return kinds
 	}
+	found := Kind{Group: "*", Version: "*", Kind: "*", Subresource: "*", Operations: operations}
+	found.Names, found.Namespaces, found.Labels = texts(f.names), texts(f.namespaces), f.selector.exactly()
+	if len(found.Names) == 0 {
+		found.Names = texts(f.anyName)
+	}
 	if len(f.kinds) == 0 {
-		return append(kinds, Kind{Group: "*", Version: "*", Kind: "*", Subresource: "*", Operations: operations})
+		return append(kinds, found)
 	}
 	ephemeral := false
 	for i := range f.kinds {
 		k := &f.kinds[i]
-		kinds = append(kinds, Kind{k.group.text, k.version.text, k.kind.text, k.subresource.text, operations})
+		found.Group, found.Version, found.Kind, found.Subresource = k.group.text, k.version.text, k.kind.text, k.subresource.text
+		kinds = append(kinds, found)
 		ephemeral = ephemeral || !k.subresource.match(ephemeralContainers) && k.kind.match("Pod") && k.group.match("") && k.version.match("v1")
 	}
 	if ephemeral {
-		kinds = append(kinds, Kind{"", "v1", "Pod", ephemeralContainers, operations})
+		found.Group, found.Version, found.Kind, found.Subresource = "", "v1", "Pod", ephemeralContainers
+		kinds = append(kinds, found)
 	}
 	return kinds
 }

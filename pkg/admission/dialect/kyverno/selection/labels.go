@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/wildcard"
 )
@@ -65,6 +66,24 @@ func newLabelSelector(spec *metav1.LabelSelector) (*labelSelector, error) {
 		exact = labels.Nothing()
 	}
 	return &labelSelector{exact: exact, pairs: newPairs(wild), never: err}, nil
+}
+
+// exactly returns labels that all objects have that the selector selects.
+func (l *labelSelector) exactly() map[string]string {
+	if l == nil {
+		return nil
+	}
+	requirements, _ := l.exact.Requirements()
+	exactly := map[string]string{}
+	for _, requirement := range requirements {
+		switch requirement.Operator() {
+		case selection.Equals, selection.DoubleEquals, selection.In:
+			if values := requirement.ValuesUnsorted(); len(values) == 1 {
+				exactly[requirement.Key()] = values[0]
+			}
+		}
+	}
+	return exactly
 }
 
 func (l *labelSelector) isEmpty() bool { return l.exact.Empty() && len(l.pairs) == 0 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/selection"
+	"github.com/portcullis-dev/portcullis/pkg/admission/match"
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
@@ -119,6 +120,58 @@ func TestMatches(t *testing.T) {
 			if whyNot := selected.WhyNot(t.Context(), subject); whyNot != test.whyNot {
 				t.Errorf("why not: %q, want %q", whyNot, test.whyNot)
 			}
+			req := request.New(test.request)
+			if matched && !selected.MayMatch(selection.GlanceAt(req)) {
+				t.Error("at a glance it does not match")
+			}
+			if matched && !found(selected, test.namespace, req) {
+				t.Error("its kinds do not find the request")
+			}
+		})
+	}
+}
+
+// found says whether an index finds a rule for a request by its kinds.
+func found(selected *selection.Selection, namespace string, req *request.Request) bool {
+	var kinds []match.Kind
+	for _, kind := range selected.Kinds() {
+		kinds = append(kinds, match.Kind(kind))
+	}
+	var index *match.Index[string]
+	index = index.Edit(nil, []match.Item[string]{{Name: "rule", Criteria: match.CompileKinds(namespace, kinds)}})
+	return len(index.Candidates(match.NewSubject(req, &world{}), nil)) > 0
+}
+
+// TestGlance: most rules are seen at a glance, or by an index, not to be about a request.
+func TestGlance(t *testing.T) {
+	pods := func(more string) string { return "{match: {any: [{resources: {kinds: [Pod]" + more + "}}]}}" }
+	for name, test := range map[string]struct {
+		rule       string
+		may, finds bool
+	}{
+		"it is":                    {pods(", names: [web-*], namespaces: [shop], selector: {matchLabels: {app: web}}"), true, true},
+		"another kind":             {"{match: {any: [{resources: {kinds: [Node]}}]}}", false, false},
+		"another name":             {pods(", name: api-1"), false, false},
+		"names with wildcards":     {pods(", names: [other-*, api-*]"), false, false},
+		"one without a beginning":  {pods(", names: [other-*, '*-2']"), false, true},
+		"another namespace":        {pods(", namespaces: [bank, lab]"), false, false},
+		"another label":            {pods(", selector: {matchLabels: {app: api}}"), false, false},
+		"one of several values":    {pods(", selector: {matchExpressions: [{key: app, operator: In, values: [api, store]}]}"), false, true},
+		"annotations":              {pods(", annotations: {note: bye}"), false, true},
+		"one of any":               {"{match: {any: [{resources: {kinds: [Pod], name: api-1}}, {resources: {kinds: [Pod], namespaces: [shop]}}]}}", true, true},
+		"none of any":              {"{match: {any: [{resources: {kinds: [Pod], name: api-1}}, {resources: {kinds: [Pod], name: db-1}}]}}", false, false},
+		"the second of all":        {"{match: {all: [{resources: {kinds: [Pod]}}, {resources: {kinds: [Pod], name: db-1}}]}}", false, true},
+		"excluded is not seen":     {"{match: {any: [{resources: {kinds: [Pod]}}]}, exclude: {any: [{resources: {kinds: [Pod]}}]}}", true, true},
+		"the cluster is not asked": {pods(", namespaceSelector: {matchLabels: {env: nowhere}}"), true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			selected, req := compile(t, test.rule, ""), request.New(create(object(t, "v1/Pod", webPod)))
+			if may := selected.MayMatch(selection.GlanceAt(req)); may != test.may {
+				t.Errorf("at a glance it may match: %v, want %v", may, test.may)
+			}
+			if finds := found(selected, "", req); finds != test.finds {
+				t.Errorf("its kinds find the request: %v, want %v", finds, test.finds)
+			}
 		})
 	}
 }
@@ -166,6 +219,9 @@ func TestErrorsMatterWhereTheyDecide(t *testing.T) {
 			}
 			if whyNot := selected.WhyNot(t.Context(), subject); (whyNot == "") != (matched || err != nil) {
 				t.Errorf("why not: %q", whyNot)
+			}
+			if err != nil && (!selected.MayMatch(selection.GlanceAt(request.New(test.request))) || !found(selected, "", request.New(test.request))) {
+				t.Error("the rule is passed over")
 			}
 		})
 	}

@@ -143,10 +143,10 @@ func (s *Subject) namespaceLabels(ctx context.Context) (map[string]string, error
 	})
 }
 
-// Roles returns the Roles and the ClusterRoles of the user: see roles.Of.
+// Roles returns the Roles and the ClusterRoles of the user: see roles.OfRequest.
 func (s *Subject) Roles(ctx context.Context) (names, clusterNames []string, err error) {
 	found, err := s.given.find(func() (given, error) {
-		names, clusterNames, err := roles.Of(ctx, s.view, s.request.User, s.request.Namespace)
+		names, clusterNames, err := roles.OfRequest(ctx, s.view, s.request)
 		return given{names, clusterNames}, err
 	})
 	return found.roles, found.clusterRoles, err

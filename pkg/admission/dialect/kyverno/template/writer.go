@@ -28,6 +28,15 @@ type writer struct {
 	text []byte
 }
 
+// JSON returns what stands for a value within a text, if it is no text itself.
+func JSON(ctx context.Context, run *jmespath.Run, value any) (string, error) {
+	w := writer{run: run}
+	if err := w.value(ctx, value, 0); err != nil {
+		return "", err
+	}
+	return string(w.text), nil
+}
+
 // raw adds a text as it is.
 func (w *writer) raw(text string) error {
 	if len(w.text)+len(text) > maxText {
