@@ -16,7 +16,7 @@ import (
 // say, and for few others.
 func TestFound(t *testing.T) {
 	const (
-		named      = "rules: [{name: r, match: {any: [{resources: {kinds: [Pod], names: [api-*], namespaces: [shop]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]"
+		named      = "rules: [{name: r, match: {any: [{resources: {kinds: [Pod], names: ['api-*'], namespaces: [shop]}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]"
 		labelled   = "rules: [{name: r, match: {any: [{resources: {kinds: [Pod], selector: {matchLabels: {tier: front}}}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]"
 		conditions = "webhookConfiguration: {matchConditions: [{name: c, expression: \"object.metadata.nothing == 'x'\"}]}\n"
 	)
