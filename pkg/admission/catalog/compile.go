@@ -37,7 +37,7 @@ func (c *Catalog) renew(ctx context.Context, old *entry, change *Change) (*entry
 		return nil, err
 	}
 	rest(unit) // most are never asked, and what they would keep ready is most of what there is
-	next := &entry{input: input, unit: unit, report: Report{Faults: faults, Damage: change.Damage, Binding: unit.Policy == nil}}
+	next := &entry{input: input, unit: unit, report: Report{Faults: faults, Damage: change.Damage, Warnings: unit.Warnings, Binding: unit.Policy == nil}}
 	if accessor, err := change.metadata(); err == nil {
 		next.report.UID = accessor.GetUID()
 		next.report.Generation = accessor.GetGeneration()

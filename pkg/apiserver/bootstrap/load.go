@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/manifest"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -134,6 +135,9 @@ func (b *batch) add(ctx context.Context, at place, content *unstructured.Unstruc
 		})
 	} else {
 		b.first[unit.ID] = at
+	}
+	for _, text := range unit.Warnings {
+		klog.FromContext(ctx).Info("A part of a bootstrap policy has no effect", "kind", unit.ID.Kind, "namespace", unit.ID.Namespace, "policy", unit.ID.Name, "warning", text)
 	}
 	b.members = append(b.members, member{place: at, unit: unit})
 	b.report(at, errs)

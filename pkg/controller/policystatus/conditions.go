@@ -57,6 +57,9 @@ func (w *words) conditions(report catalog.Report, failurePolicy string) []metav1
 	case report.Bindings == 0 && w.unbound != "":
 		ready.Message = w.unbound
 	}
+	if whole(&report) && len(report.Warnings) > 0 {
+		compiled.Message = message.Listed(append([]string{w.compiled}, report.Warnings...))
+	}
 	if report.Displaced {
 		ready.Status, ready.Reason = metav1.ConditionFalse, reasonDisplaced
 		ready.Message = "a bootstrap policy of this name judges in its place: delete it"

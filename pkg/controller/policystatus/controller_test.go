@@ -157,6 +157,12 @@ func TestConditions(t *testing.T) {
 		ready         string
 	}{
 		{"in force", reported("p", 3, 1), nil, "True Compiled every expression compiles", "True InForce it judges the requests that it matches"},
+		{
+			"with warnings",
+			catalog.Report{Generation: 3, Bindings: 1, Warnings: []string{"a is odd", "b is odd"}},
+			nil,
+			"True Compiled every expression compiles; a is odd; b is odd", "True InForce it judges the requests that it matches",
+		},
 		{"without a binding", reported("p", 3, 0), nil, "True Compiled every expression compiles", "True InForce no binding names it: it judges nothing, as long as every binding can be read"},
 		{
 			"a fault", reported("p", 3, 1, fault("bad")), &ignored,

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/warning"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/cluster/manifest"
 	"github.com/portcullis-dev/portcullis/pkg/admission/policy"
@@ -68,6 +69,11 @@ func (c *Candidates) compile(ctx context.Context, object *unstructured.Unstructu
 		return nil, errs
 	}
 	unit, errs := c.Compiler.Compile(ctx, object.GetKind(), internal)
+	if unit != nil {
+		for _, text := range unit.Warnings {
+			warning.AddWarning(ctx, "", fmt.Sprintf("%s %q: %s", object.GetKind(), object.GetName(), text))
+		}
+	}
 	return unit, slices.DeleteFunc(errs, func(err *field.Error) bool { return err.Origin == policy.OriginRequest })
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/autogen"
@@ -59,62 +58,7 @@ func (d *Dialect) compile(id policy.ID, annotations map[string]string, spec *kyv
 		compiled.Criteria = match.CompileKinds(id.Namespace, []match.Kind{{Group: "*", Version: "*", Kind: "*", Subresource: "*"}})
 		program.broken = errs.ToAggregate()
 	}
-	return &policy.Unit{ID: id, Policy: compiled, Warnings: warnings(annotations, rules, spec)}, errs
-}
-
-// rules compiles the rules of a policy into its program. It returns what they read, what
-// finds the requests that they are about, and their faults.
-func (d *Dialect) rules(into *program, id policy.ID, rules []autogen.Rule, path *field.Path) (reads []policy.Read, kinds []match.Kind, errs field.ErrorList) {
-	into.withoutRoles = true
-	faulty := sets.New[int]()
-	for i := range rules {
-		from := rules[i].From
-		c := ruleCompiler{templates: d.templates, id: id, path: path.Index(from), place: fmt.Sprintf("rules[%d]", i)}
-		rule := c.rule(&rules[i].Rule)
-		rule.generated = rules[i].Generated
-		into.rules = append(into.rules, rule)
-		into.withoutRoles = into.withoutRoles && !c.asksRoles
-		kinds = append(kinds, kindsOf(rule.selection)...)
-		switch {
-		case !rule.generated:
-			reads = append(reads, c.reads...)
-		case faulty.Has(from):
-			continue // the rule that it is made of has told
-		default:
-			reads = appendNew(reads, c.reads)
-			c.errs = generatedFaults(c.errs, rule.name)
-		}
-		if len(c.errs) > 0 {
-			faulty.Insert(from)
-			errs = append(errs, c.errs...)
-		}
-	}
-	return reads, kinds, errs
-}
-
-// appendNew adds the reads that are not there yet: most of a rule that is made of another
-// one are those of that.
-func appendNew(reads, further []policy.Read) []policy.Read {
-	for _, read := range further {
-		same := func(known policy.Read) bool {
-			at := known.Field.String()
-			known.Field = read.Field
-			return known == read && at == read.Field.String()
-		}
-		if !slices.ContainsFunc(reads, same) {
-			reads = append(reads, read)
-		}
-	}
-	return reads
-}
-
-// generatedFaults says of faults that they are those of a rule that the writer of the
-// policy has not written.
-func generatedFaults(errs field.ErrorList, name string) field.ErrorList {
-	for _, err := range errs {
-		err.Detail = fmt.Sprintf("in rule %q, which is made of this one for controllers of Pods: %s", name, err.Detail)
-	}
-	return errs
+	return &policy.Unit{ID: id, Policy: compiled, Warnings: warnings(annotations, rules)}, errs
 }
 
 // failurePolicyOf returns the newer one of the two that a policy may have.
@@ -141,26 +85,6 @@ func timeoutOf(spec *kyvernov1.Spec) time.Duration {
 		seconds = 0
 	}
 	return cmp.Or(time.Duration(seconds)*time.Second, defaultTimeout)
-}
-
-// kindsOf returns what finds the requests that a rule may be about.
-func kindsOf(selected *selection.Selection) []match.Kind {
-	if selected == nil {
-		return nil
-	}
-	var kinds []match.Kind
-	for _, kind := range selected.Kinds() {
-		kinds = append(kinds, match.Kind(kind))
-	}
-	return kinds
-}
-
-// ofAnyObject returns the kinds for objects of any name, namespace and labels.
-func ofAnyObject(kinds []match.Kind) []match.Kind {
-	for i := range kinds {
-		kinds[i].Names, kinds[i].Namespaces, kinds[i].Labels = nil, nil, nil
-	}
-	return kinds
 }
 
 // ruleCompiler compiles one rule and collects its faults.

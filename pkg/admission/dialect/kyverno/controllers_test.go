@@ -4,6 +4,7 @@
 package kyverno_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -72,6 +73,12 @@ func TestControllers(t *testing.T) {
 				`autogen-label mutated [{"op":"add","path":"/spec/template/metadata/labels/node","value":"a"}]`,
 		},
 		{
+			"a rule of a copy is told of", deployment, clusterPolicy(t, aboutPods+"- {name: autogen-label, match: {any: [{resources: {kinds: [Deployment]}}]}, mutate: {patchStrategicMerge: {a: b}}}"),
+			"label not matched: match.any[0]: kind apps/v1/Deployment is none of Pod\n" +
+				"autogen-label not matched: not applied, since its name is that of a rule made for the controllers of Pods, and such are made here\n" +
+				`autogen-label mutated [{"op":"add","path":"/spec/template/metadata/labels/node","value":"a"}]`,
+		},
+		{
 			"what could not be read fails for controllers, too", deployment,
 			clusterPolicy(t, "rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}}]"),
 			"r not matched: match.any[0]: kind apps/v1/Deployment is none of Pod\n" +
@@ -128,11 +135,11 @@ func TestWarnings(t *testing.T) {
 		want   []string // parts
 	}{
 		{"nothing to say", annotated(t, aboutPods, "Deployment,CronJob"), nil},
-		{"a space", annotated(t, aboutPods, "Deployment, Job"), []string{`metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: passed over: " Job": write none, or kinds of DaemonSet`}},
-		{"many", annotated(t, aboutPods, strings.Repeat("x,", 100)+strings.Repeat("y", 100)), []string{`: passed over: "x", "x", "x", "x", "x", and 96 more: write`}},
+		{"a space", annotated(t, aboutPods, "Deployment, Job"), []string{`metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: " Job": write none, or kinds of DaemonSet`}},
+		{"many", annotated(t, aboutPods, strings.Repeat("x,", 100)+strings.Repeat("y", 100)), []string{`: not understood as it stands: "x", "x", "x", "x", "x", and 96 more: write`}},
 		{
 			"a rule of a copy", clusterPolicy(t, aboutPods+"- {name: autogen-label, match: {any: [{resources: {kinds: [Deployment]}}]}, mutate: {patchStrategicMerge: {a: b}}}"),
-			[]string{`spec.rules[1]: rule "autogen-label" is not applied: `},
+			[]string{`spec.rules[1]: rule "autogen-label": not applied, since its name `},
 		},
 	}
 	for _, test := range tests {
@@ -147,5 +154,25 @@ func TestWarnings(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReadsAreLinear: what is compiled with each write and each preview takes work in
+// proportion to what a policy reads. Once, all reads were compared with all others.
+func TestReadsAreLinear(t *testing.T) {
+	allocations := func(entries int) float64 {
+		var context strings.Builder
+		for i := range entries {
+			fmt.Fprintf(&context, "{name: v%[1]d, configMap: {name: n%[1]d, namespace: shop}},", i)
+		}
+		policy := clusterPolicy(t, rule("context: ["+context.String()+"]\nmutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}"))
+		return testing.AllocsPerRun(1, func() {
+			if unit, _ := kyverno.New().Compile(t.Context(), policy); len(unit.Policy.Reads) != entries {
+				t.Errorf("%d reads, want %d", len(unit.Policy.Reads), entries)
+			}
+		})
+	}
+	if few, many := allocations(100), allocations(1000); many > 15*few {
+		t.Errorf("ten times as many reads take %.0f allocations, and not ten times %.0f", many, few)
 	}
 }

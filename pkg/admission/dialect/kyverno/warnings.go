@@ -20,22 +20,20 @@ const (
 	maxWarningItem  = 63 // bytes
 )
 
-// warnings says what of a policy is not applied. Rules are those that are.
-func warnings(annotations map[string]string, rules []autogen.Rule, spec *kyvernov1.Spec) []string {
+const notApplied = "not applied, since its name is that of a rule made for the controllers of Pods, and such are made here"
+
+// warnings says what of a policy is not applied.
+func warnings(annotations map[string]string, rules []autogen.Rule) []string {
 	var found []string
 	if unknown := autogen.Unknown(annotations); len(unknown) > 0 {
 		path := field.NewPath("metadata", "annotations").Key(kyvernov1.AutogenControllersAnnotation)
-		found = append(found, fmt.Sprintf("%s: passed over: %s: write none, or kinds of DaemonSet, Deployment, Job, ReplicaSet, "+
-			"ReplicationController, StatefulSet and CronJob, with a comma and no space between them", path, quoted(unknown)))
+		found = append(found, fmt.Sprintf("%s: not understood as it stands: %s: write none, or kinds of DaemonSet, Deployment, Job, ReplicaSet, "+
+			"ReplicationController, StatefulSet and CronJob, with a comma and no space between them; status.autogen shows the rules that are made", path, quoted(unknown)))
 	}
-	applied := make([]bool, len(spec.Rules))
 	for i := range rules {
-		applied[rules[i].From] = true
-	}
-	for i := range spec.Rules {
-		if !applied[i] {
-			found = append(found, fmt.Sprintf("%s: rule %s is not applied: its name is that of a rule made for the controllers of Pods, "+
-				"and such are made here (status.autogen): remove it, or rename it", field.NewPath("spec", "rules").Index(i), quoted([]string{spec.Rules[i].Name})))
+		if rules[i].Replaced {
+			found = append(found, fmt.Sprintf("%s: rule %s: %s: remove it, or rename it",
+				field.NewPath("spec", "rules").Index(rules[i].From), quoted([]string{rules[i].Name}), notApplied))
 		}
 	}
 	if left := len(found) - maxWarnings; left > 0 {

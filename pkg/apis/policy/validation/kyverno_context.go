@@ -18,6 +18,9 @@ import (
 // puts one variable into another.
 const contextCharacters = "_-."
 
+// maxContextEntries bounds the variables of one context. Kyverno has no such limit.
+const maxContextEntries = 1000
+
 // The methods of an apiCall; GET when absent.
 const (
 	methodGet  = "GET"
@@ -25,6 +28,9 @@ const (
 )
 
 func (v *ruleValidator) validateContext(entries []kyvernov1.ContextEntry, path *field.Path) field.ErrorList {
+	if len(entries) > maxContextEntries {
+		return field.ErrorList{field.TooMany(path, len(entries), maxContextEntries)}
+	}
 	var errs field.ErrorList
 	for i := range entries {
 		entry, entryPath := &entries[i], path.Index(i)

@@ -176,6 +176,8 @@ func TestGlobalConditions(t *testing.T) {
 		{"deep in an element", "{a: b, spec: {volumes: [{hostPath: {<(path): '*data'}}]}}", "{spec: {volumes: [{name: e, emptyDir: {}}, {name: h, hostPath: {path: /data}}]}}", "{a: b, spec: {volumes: [{name: e, emptyDir: {}}, {name: h, hostPath: {path: /data}}]}}", ""},
 		{"not deep in an element", "{a: b, spec: {volumes: [{hostPath: {<(path): '*data'}}]}}", "{spec: {volumes: [{name: e, emptyDir: {}}]}}", "", "global condition <(path) at spec.volumes[0].hostPath: no element matches"},
 		{"what stands beside it is not merged", "{spec: {containers: [{<(image): x, tty: true}], a: b}}", "{spec: {containers: [{name: a, image: x}]}}", "{spec: {containers: [{name: a, image: x}], a: b}}", ""},
+		{"met by an element that another condition leaves out", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: c, image: x}]}}", "{spec: {containers: [{name: c, image: x}], a: b}}", ""},
+		{"by one of two, of which another condition leaves out the other", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: c, image: x}, {name: d, image: y}]}}", "", "global condition <(image) at spec.containers: no element matches"},
 		{"with a condition in one element", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: a, image: y}, {name: b, image: x}]}}", "", "global condition <(image) at spec.containers: no element matches"},
 	})
 }

@@ -43,16 +43,16 @@ func (j *judgement) list(ctx context.Context, l *list, value any, s merge.Schema
 
 // element judges an element with anchors for each element of the object that it may be
 // for. As in Kyverno, one with a global condition has nothing to merge. It returns what
-// is missing if no element passes.
+// is missing if no element passes, unless all that do not have met the global conditions
+// and fail by others, which are about them alone.
 func (j *judgement) element(ctx context.Context, elements *merge.Elements, m *mapping, old []any, s merge.Schema) (unmet, error) {
 	if err := j.run.Spend(ctx, len(old), 0); err != nil {
 		return unmet{}, err
 	}
 	selector, schema := newSelector(m, s), s.Elements()
-	missing := unmet{path: m.path, why: noElements}
-	passed := false
+	asked := asking{missing: unmet{path: m.path, why: noElements}}
 	for i, value := range old {
-		missing.why = noElement
+		asked.missing.why = noElement
 		object, ok := value.(map[string]any)
 		if !ok || !selector.selects(object) {
 			continue
@@ -62,10 +62,10 @@ func (j *judgement) element(ctx context.Context, elements *merge.Elements, m *ma
 			return unmet{}, err
 		}
 		if judged.unmet.why != met {
-			missing.keep(judged.unmet)
+			asked.failed(judged.unmet, m.is.gated)
 			continue
 		}
-		passed = true
+		asked.passed = true
 		if m.is.gated {
 			break
 		}
@@ -74,14 +74,43 @@ func (j *judgement) element(ctx context.Context, elements *merge.Elements, m *ma
 			elements.Changes = append(elements.Changes, merge.Change{Index: i, Patch: change})
 		}
 	}
-	switch {
-	case passed:
-	case m.is.gated:
-		return missing, nil
-	case j.missed.why == met:
-		j.missed = missing
+	if m.is.gated {
+		return asked.gate(), nil
+	}
+	if !asked.passed && j.missed.why == met {
+		j.missed = asked.missing
 	}
 	return unmet{}, nil
+}
+
+// asking is what came of an element with anchors for the elements of the object.
+type asking struct {
+	missing unmet
+	passed  bool
+	// spared says that a condition of its own has left an element out, and blocked that
+	// one has failed by a global condition.
+	spared, blocked bool
+}
+
+// failed notes what is missing. Where a global condition decides, that says more.
+func (a *asking) failed(why unmet, gated bool) {
+	if why.condition.ofElement() {
+		a.spared = true
+	} else {
+		a.blocked = true
+		if gated && a.missing.condition.ofElement() {
+			a.missing.condition = nil
+		}
+	}
+	a.missing.keep(why)
+}
+
+// gate returns what is missing of a global condition.
+func (a *asking) gate() unmet {
+	if a.passed || a.spared && !a.blocked {
+		return unmet{}
+	}
+	return a.missing
 }
 
 // selector says for which elements of a list an element with anchors is.

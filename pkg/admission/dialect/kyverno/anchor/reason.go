@@ -41,6 +41,10 @@ func (u *unmet) keep(inner unmet) {
 	}
 }
 
+// ofElement says that the condition is one that keeps an element from being patched, and
+// nothing around it.
+func (c *condition) ofElement() bool { return c != nil && !c.global }
+
 // String says which condition is not met, and why. It tells no value.
 func (u unmet) String() string {
 	if u.why == met {

@@ -23,20 +23,21 @@ type Rule struct {
 	From int
 	// Generated says that it is made of that one.
 	Generated bool
+	// Replaced says that it is not applied.
+	Replaced bool
 }
 
-// Rules returns the rules of a policy that are applied, in their order: those of the
-// spec, and then what is made of them. A rule of the spec that has the name of one that
-// is made, as in a copy of a policy that was read from a cluster, is not among them where
+// Rules returns the rules of a policy in the order in which they are applied: those of
+// the spec, and then what is made of them. A rule of the spec that has the name of one
+// that is made, as in a copy of a policy that was read from a cluster, is replaced where
 // there is any that is made. What is returned shares its values with spec; neither may be
 // changed.
 func Rules(annotations map[string]string, spec *kyvernov1.Spec) []Rule {
 	generated := generate(annotations, spec)
 	rules := make([]Rule, 0, len(spec.Rules)+len(generated))
 	for i := range spec.Rules {
-		if len(generated) == 0 || !isGeneratedName(spec.Rules[i].Name) {
-			rules = append(rules, Rule{Rule: spec.Rules[i], From: i})
-		}
+		replaced := len(generated) > 0 && isGeneratedName(spec.Rules[i].Name)
+		rules = append(rules, Rule{Rule: spec.Rules[i], From: i, Replaced: replaced})
 	}
 	return append(rules, generated...)
 }

@@ -41,7 +41,9 @@ func rules(parts ...[]string) string {
 func namesOf(rules []Rule) []string {
 	names := []string{}
 	for i := range rules {
-		names = append(names, rules[i].Name)
+		if !rules[i].Replaced {
+			names = append(names, rules[i].Name)
+		}
 	}
 	return names
 }
@@ -243,16 +245,17 @@ func TestAnnotation(t *testing.T) {
 		{"none,none", nil, false, nil},
 		{"", nil, false, []string{""}},
 		{"all", templated(), true, nil},
-		{"all,CronJob", templated(), true, nil},
+		{"all,CronJob", templated(), true, []string{"all"}},
 		{"Deployment", []string{deployment}, false, nil},
 		{"Job,Deployment,DaemonSet,Job", []string{daemonSet, deployment, job}, false, nil},
 		{"CronJob", nil, true, nil},
 		{"Deployment,CronJob", []string{deployment}, true, nil},
 		{"none,Deployment", []string{deployment}, false, nil},
-		{"all,Deployment", []string{deployment}, true, nil},
+		{"all,Deployment", []string{deployment}, true, []string{"all"}},
 		{"Job, Deployment", []string{job}, false, []string{" Deployment"}},
-		{"Job, CronJob", []string{job}, true, nil},
-		{"Fallback", nil, true, nil},
+		{"Job, CronJob", []string{job}, true, []string{" CronJob"}},
+		{"Fallback", nil, true, []string{"Fallback"}},
+		{"all,none", nil, true, []string{"all"}},
 		{"deployment", nil, false, []string{"deployment"}},
 		{"*,Pod", nil, false, []string{"*", "Pod"}},
 	}

@@ -48,7 +48,7 @@ func controllersOf(annotations map[string]string) controllers {
 	if !slices.ContainsFunc(items, func(item string) bool { return item != "none" }) {
 		return controllers{}
 	}
-	found := controllers{cronJob: namesCronJobs(wanted)}
+	found := controllers{cronJob: strings.Contains(wanted, cronJob) || strings.Contains(wanted, "all")}
 	others := func(item string) bool { return item != "all" && item != cronJob }
 	all := slices.Contains(items, "all") && !slices.ContainsFunc(items, others)
 	for _, kind := range templated() {
@@ -59,22 +59,20 @@ func controllersOf(annotations map[string]string) controllers {
 	return found
 }
 
-func namesCronJobs(text string) bool { return strings.Contains(text, cronJob) || strings.Contains(text, "all") }
-
-// Unknown returns the items of the annotation that name no controller of Pods, and are
-// passed over.
+// Unknown returns the items of the annotation that do not stand for just one controller
+// of Pods, for all, or for none.
 func Unknown(annotations map[string]string) []string {
 	wanted, given := annotations[kyvernov1.AutogenControllersAnnotation]
-	if !given {
+	if !given || wanted == "all" {
 		return nil
 	}
-	known := []string{"none"}
+	known := []string{"none", cronJob}
 	for _, kind := range templated() {
 		known = append(known, bare(kind))
 	}
 	var unknown []string
 	for item := range strings.SplitSeq(wanted, ",") {
-		if !slices.Contains(known, item) && !namesCronJobs(item) {
+		if !slices.Contains(known, item) {
 			unknown = append(unknown, item)
 		}
 	}

@@ -35,7 +35,7 @@ func OfRequest(ctx context.Context, view cluster.View, req *request.Request) (ro
 	if err != nil {
 		return nil, nil, err
 	}
-	mayCompare := reflect.TypeOf(view).Comparable()
+	mayCompare := view != nil && reflect.ValueOf(view).Comparable()
 	if mayCompare {
 		if f := known.before(view); f != nil {
 			return f.roles, f.clusterRoles, nil
