@@ -58,7 +58,8 @@ func Compile(raw *apiextensionsv1.JSON, c *template.Compiler, at template.Place,
 		b.rest = append(b.rest, part{later.place + ".key", later.key}, part{later.place + ".value", later.value})
 	}
 	b.rest = dynamic(b.rest)
-	return &b.Conditions, b.errs
+	compiled := b.Conditions // and not a pointer into b, which holds on to the whole rule
+	return &compiled, b.errs
 }
 
 // builder compiles the preconditions of one rule.
