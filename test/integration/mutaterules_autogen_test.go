@@ -56,7 +56,7 @@ func testRulesForControllers(t *testing.T, a *api) {
 	manifest := encode(t, clusterPolicy(t, "q", podRule))
 	manifest = bytes.Replace(manifest, []byte(`"metadata":{`), []byte(`"metadata":{"annotations":{"pod-policies.kyverno.io/autogen-controllers":"Deployment, Job"},`), 1)
 	got := a.do(t, request{method: "POST", path: clusterPoliciesPath + "?dryRun=All", body: manifest})
-	const want = `299 - "metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: \" Job\": write none, or kinds of`
+	const want = `299 - "metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: \" Job\": the annotation is read as`
 	if warnings := got.header.Values("Warning"); got.code != http.StatusCreated || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
 		t.Errorf("%d %s with warnings %q", got.code, got.body, warnings)
 	}

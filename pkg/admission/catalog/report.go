@@ -26,7 +26,7 @@ type Report struct {
 	Faults field.ErrorList
 	// Damage says that the stored object cannot be read.
 	Damage error
-	// Warnings are what the writer should know of an object without faults.
+	// Warnings are what the writer should know beside the faults.
 	Warnings []string
 	// Displaced says that something that is fixed has the place of the object, which
 	// has no effect; see Catalog.Fix.

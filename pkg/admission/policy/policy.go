@@ -51,8 +51,8 @@ type Unit struct {
 	ID      ID
 	Policy  *Policy
 	Binding *Binding
-	// Warnings are what the writer should know of an object that has no faults. They are
-	// bounded in number and length.
+	// Warnings are what the writer should know beside the faults. They are bounded in
+	// number and length.
 	Warnings []string
 }
 

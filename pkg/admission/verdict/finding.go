@@ -45,7 +45,7 @@ const (
 	// k8s.io/apiserver/pkg/admission/plugin/policy/validating.
 	Refused
 	// Mutated says that a rule changes the object of the request into Object. It
-	// decides nothing.
+	// decides nothing; Message, if there is one, is a warning for the caller.
 	Mutated
 )
 

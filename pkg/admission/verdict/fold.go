@@ -186,6 +186,9 @@ func (f *folder) outcome(step *Evaluation) Outcome {
 	case NotMatched:
 		return Unmatched
 	case Mutated:
+		if step.Finding.Message != "" {
+			f.warn(fmt.Sprintf("%s '%s': %s", step.Policy.Kind, step.Policy.display(), step.Finding.Message))
+		}
 		return Changed
 	case Fail:
 		return f.act(step)

@@ -5,6 +5,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -252,4 +253,16 @@ func FuzzFold(f *testing.F) {
 			allowed = now
 		}
 	})
+}
+
+// TestWarningsOfChanges: what a rule that has changed the object says is a warning.
+func TestWarningsOfChanges(t *testing.T) {
+	origin := Origin{Policy: PolicyID{Kind: "Policy", Namespace: "n", Name: "p"}, Mutates: true}
+	got := Fold([]Step{
+		{Origin: origin, Finding: Finding{Kind: Mutated}},
+		{Origin: origin, Finding: Finding{Kind: Mutated, Message: "odd"}},
+	})
+	if want := []string{"Policy 'n/p': odd"}; !got.Allowed || !slices.Equal(got.Warnings, want) {
+		t.Errorf("allowed: %t, with the warnings %q, want %q", got.Allowed, got.Warnings, want)
+	}
 }

@@ -135,3 +135,26 @@ func TestReads(t *testing.T) {
 		})
 	}
 }
+
+// TestFaultsOfOtherKinds: a rule with faults in its match fails no request of a kind, or
+// of an operation, that it does not name.
+func TestFaultsOfOtherKinds(t *testing.T) {
+	for _, test := range []struct {
+		resources string
+		fails     bool
+	}{
+		{"kinds: [Pod], name: a, names: [b]", true},
+		{"kinds: [Secret], name: a, names: [b]", false},
+		{"kinds: [Pod], operations: [DELETE], name: a, names: [b]", false},
+		{"kinds: [Pod/a/b/c/d], name: a", true},
+	} {
+		unit, errs := kyverno.New().Compile(t.Context(), clusterPolicy(t, "rules: [{name: r, match: {any: [{resources: {"+test.resources+"}}]}, mutate: {patchStrategicMerge: {metadata: {labels: {a: b}}}}}]"))
+		if len(errs) == 0 {
+			t.Errorf("%s: no fault", test.resources)
+		}
+		findings := unit.Policy.Program.Evaluate(t.Context(), input(create(object(t, pod)), offlineView(t)))
+		if fails := findings[0].Kind == verdict.Error; fails != test.fails {
+			t.Errorf("%s: got %+v, want an error: %t", test.resources, findings, test.fails)
+		}
+	}
+}

@@ -82,7 +82,7 @@ func TestControllers(t *testing.T) {
 			"what could not be read fails for controllers, too", deployment,
 			clusterPolicy(t, "rules: [{name: r, match: {any: [{resources: {kinds: [Pod]}}]}}]"),
 			"r not matched: match.any[0]: kind apps/v1/Deployment is none of Pod\n" +
-				`autogen-r error: rule "autogen-r": it changes nothing: it is no mutate rule`,
+				`autogen-r error: rule "autogen-r" (made of rule "r" for controllers of Pods): it changes nothing: it is no mutate rule`,
 		},
 	}
 	for _, test := range tests {
@@ -135,8 +135,8 @@ func TestWarnings(t *testing.T) {
 		want   []string // parts
 	}{
 		{"nothing to say", annotated(t, aboutPods, "Deployment,CronJob"), nil},
-		{"a space", annotated(t, aboutPods, "Deployment, Job"), []string{`metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: " Job": write none, or kinds of DaemonSet`}},
-		{"many", annotated(t, aboutPods, strings.Repeat("x,", 100)+strings.Repeat("y", 100)), []string{`: not understood as it stands: "x", "x", "x", "x", "x", and 96 more: write`}},
+		{"a space", annotated(t, aboutPods, "Deployment, Job"), []string{`metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: " Job": the annotation is read as "Deployment": write none, or kinds of DaemonSet`}},
+		{"many", annotated(t, aboutPods, strings.Repeat("x,", 100)+strings.Repeat("y", 100)), []string{`: not understood as it stands: "x", "x", "x", "x", "x", and 96 more: the annotation is read as "none": write`}},
 		{
 			"a rule of a copy", clusterPolicy(t, aboutPods+"- {name: autogen-label, match: {any: [{resources: {kinds: [Deployment]}}]}, mutate: {patchStrategicMerge: {a: b}}}"),
 			[]string{`spec.rules[1]: rule "autogen-label": not applied, since its name `},
@@ -174,5 +174,21 @@ func TestReadsAreLinear(t *testing.T) {
 	}
 	if few, many := allocations(100), allocations(1000); many > 15*few {
 		t.Errorf("ten times as many reads take %.0f allocations, and not ten times %.0f", many, few)
+	}
+}
+
+// TestRefusable: who makes a write that an API server will refuse for what a rule has
+// done is told which rule that was.
+func TestRefusable(t *testing.T) {
+	for _, test := range []struct{ labels, want string }{
+		{"{labels: {a: b}}", ""},
+		{"{labels: {a: 1}}", `rule "r": after it, metadata.labels have a value that is no text, which the API server refuses: quote it`},
+		{"{annotations: {a: true, b: c}}", `rule "r": after it, metadata.annotations have a value that is no text, which the API server refuses: quote it`},
+	} {
+		unit := compiled(t, rule("mutate: {patchStrategicMerge: {metadata: "+test.labels+"}}"))
+		findings := unit.Policy.Program.Evaluate(t.Context(), input(create(object(t, pod)), offlineView(t)))
+		if findings[0].Kind != verdict.Mutated || findings[0].Message != test.want {
+			t.Errorf("%s: got %+v, want %q", test.labels, findings[0], test.want)
+		}
 	}
 }

@@ -112,7 +112,7 @@ func (e *evaluation) change(ctx context.Context, r *rule) verdict.Finding {
 		return failed(r, err)
 	}
 	e.become(&unstructured.Unstructured{Object: changed})
-	return verdict.Finding{Kind: verdict.Mutated, Object: e.object}
+	return verdict.Finding{Kind: verdict.Mutated, Object: e.object, Message: refusable(r, changed)}
 }
 
 // become makes object the one that the following rules see.
@@ -131,5 +131,8 @@ func (e *evaluation) show(object *unstructured.Unstructured) {
 }
 
 func failed(r *rule, err error) verdict.Finding {
+	if r.generated {
+		return verdict.Finding{Kind: verdict.Error, Message: fmt.Sprintf("rule %q (made of rule %q for controllers of Pods): %s", r.name, r.madeOf, err)}
+	}
 	return verdict.Finding{Kind: verdict.Error, Message: fmt.Sprintf("rule %q: %s", r.name, err)}
 }

@@ -14,10 +14,19 @@ import (
 	"github.com/portcullis-dev/portcullis/pkg/admission/request"
 )
 
+// letsGoKey names whether a request lets go: all policies ask, and both of its objects
+// may be large.
+var letsGoKey = request.NewKey[bool]("kyverno lets go")
+
 // letsGo says whether a request does nothing but take finalizers from an object. What
 // rules would change beside that, the API server may refuse, of a Job for example, and
 // the object would stay for ever.
 func letsGo(req *request.Request) bool {
+	lets, err := request.Derive(req, letsGoKey, func(req *request.Request) (bool, error) { return onlyDropsFinalizers(req), nil })
+	return err == nil && lets
+}
+
+func onlyDropsFinalizers(req *request.Request) bool {
 	if req.Operation != admission.Update || req.SubResource != "" || req.Object == nil || req.OldObject == nil {
 		return false
 	}

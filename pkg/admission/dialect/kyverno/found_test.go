@@ -32,6 +32,7 @@ func TestFound(t *testing.T) {
 		{"conditions that fail, whatever the name is", conditions + named, true},
 		{"conditions that fail, whatever the labels are", conditions + labelled, true},
 		{"a match that does not compile", strings.Replace(named, "kinds: [Pod]", "kinds: [Pod, a/b/c/d/e]", 1), true},
+		{"a rule with faults about another kind", "rules: [{name: r, match: {any: [{resources: {kinds: [Secret], name: a, names: [b]}}]}, mutate: {patchStrategicMerge: {a: b}}}]", false},
 		{"no rules", "background: false", true},
 	}
 	for _, test := range tests {

@@ -39,8 +39,9 @@ type program struct {
 // rule is a compiled rule.
 type rule struct {
 	name          string
-	generated     bool // made of another one, for the controllers of Pods
-	replaced      bool // by those that are made
+	generated     bool   // made of another one, for the controllers of Pods
+	madeOf        string // the name of that
+	replaced      bool   // by those that are made
 	selection     *selection.Selection
 	entries       []*scope.Entry
 	preconditions *condition.Conditions

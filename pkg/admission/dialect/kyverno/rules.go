@@ -4,6 +4,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -19,6 +20,7 @@ import (
 // finds the requests that they are about, and their faults.
 func (d *Dialect) rules(into *program, id policy.ID, rules []autogen.Rule, path *field.Path) (reads []policy.Read, kinds []match.Kind, errs field.ErrorList) {
 	into.withoutRoles = true
+	names := map[int]string{}
 	faulty, told := sets.New[int](), sets.New[readKey]()
 	for i := range rules {
 		from := rules[i].From
@@ -28,7 +30,10 @@ func (d *Dialect) rules(into *program, id policy.ID, rules []autogen.Rule, path 
 		}
 		c := ruleCompiler{templates: d.templates, id: id, path: path.Index(from), place: fmt.Sprintf("rules[%d]", i)}
 		rule := c.rule(&rules[i].Rule)
-		rule.generated = rules[i].Generated
+		if rule.generated = rules[i].Generated; rule.generated {
+			rule.madeOf = names[from]
+		}
+		names[from] = cmp.Or(names[from], rule.name)
 		into.rules = append(into.rules, rule)
 		into.withoutRoles = into.withoutRoles && !c.asksRoles
 		kinds = append(kinds, kindsOf(rule.selection)...)

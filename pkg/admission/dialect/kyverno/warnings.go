@@ -4,6 +4,7 @@
 package kyverno
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,8 +28,9 @@ func warnings(annotations map[string]string, rules []autogen.Rule) []string {
 	var found []string
 	if unknown := autogen.Unknown(annotations); len(unknown) > 0 {
 		path := field.NewPath("metadata", "annotations").Key(kyvernov1.AutogenControllersAnnotation)
-		found = append(found, fmt.Sprintf("%s: not understood as it stands: %s: write none, or kinds of DaemonSet, Deployment, Job, ReplicaSet, "+
-			"ReplicationController, StatefulSet and CronJob, with a comma and no space between them; status.autogen shows the rules that are made", path, quoted(unknown)))
+		made := cmp.Or(strings.Join(autogen.Controllers(annotations), ","), "none")
+		found = append(found, fmt.Sprintf("%s: not understood as it stands: %s: the annotation is read as %q: write none, or kinds of DaemonSet, Deployment, Job, "+
+			"ReplicaSet, ReplicationController, StatefulSet and CronJob, with a comma and no space between them", path, quoted(unknown), made))
 	}
 	for i := range rules {
 		if rules[i].Replaced {

@@ -126,7 +126,7 @@ func TestConditions(t *testing.T) {
 		{"below no anchor", "{metadata: {(labels): {app: web}, annotations: {a: b}}}", "{metadata: {labels: {app: web, x: y}}}", "{metadata: {labels: {app: web, x: y}, annotations: {a: b}}}", ""},
 		{"spaces around the anchor", "{metadata: {labels: {' (app) ': web, hit: x}}}", "{metadata: {labels: {app: web}}}", "{metadata: {labels: {app: web, hit: x}}}", ""},
 		{"and the same key", "{metadata: {labels: {(app): w*, app: new}}}", "{metadata: {labels: {app: web}}}", "{metadata: {labels: {app: new}}}", ""},
-		{"no anchors", "{a: {'()': 1, 'x(y)': 2, (z: 3, '': 4}}", "{}", "{a: {'()': 1, 'x(y)': 2, (z: 3, '': 4}}", ""},
+		{"no anchors", "{a: {x<y: 1, +z: 3, '': 4}}", "{}", "{a: {x<y: 1, +z: 3, '': 4}}", ""},
 
 		// Scalars are read as texts.
 		{"a number", "{spec: {(priority): 80, a: b}}", "{spec: {priority: 80}}", "{spec: {priority: 80, a: b}}", ""},
@@ -170,14 +170,15 @@ func TestGlobalConditions(t *testing.T) {
 		{"before other conditions", "{metadata: {labels: {(a): x, <(b): x}}, a: b}", "{}", "", "global condition <(b) at metadata.labels: there is no such field"},
 		{"an element", "{spec: {containers: [{<(image): corp/*}], " + secrets + "}}", "{spec: {containers: [{name: a, image: x}, {name: b, image: corp/x}]}}", "{spec: {containers: [{name: a, image: x}, {name: b, image: corp/x}], " + secrets + "}}", ""},
 		{"no element", "{spec: {containers: [{<(image): corp/*}], " + secrets + "}}", "{spec: {containers: [{name: a, image: x}]}}", "", "global condition <(image) at spec.containers: no element matches"},
-		{"no list", "{spec: {volumes: [{<(emptyDir): {}}], a: b}}", "{spec: {}}", "", "spec.volumes: the object has no elements there"},
-		{"an empty list", "{spec: {volumes: [{<(emptyDir): {}}], a: b}}", "{spec: {volumes: []}}", "", "spec.volumes: the object has no elements there"},
+		{"no list", "{spec: {volumes: [{<(emptyDir): {}}], a: b}}", "{spec: {}}", "", "global condition <(emptyDir) at spec.volumes: the object has no elements there"},
+		{"an empty list", "{spec: {volumes: [{<(emptyDir): {}}], a: b}}", "{spec: {volumes: []}}", "", "global condition <(emptyDir) at spec.volumes: the object has no elements there"},
 		{"only that the key is there", "{metadata: {annotations: {+(safe): 'true'}}, spec: {volumes: [{<(emptyDir): {}}]}}", "{spec: {volumes: [{name: a, hostPath: {path: /}}, {name: b, emptyDir: {medium: Memory}}]}}", "{metadata: {annotations: {safe: 'true'}}, spec: {volumes: [{name: a, hostPath: {path: /}}, {name: b, emptyDir: {medium: Memory}}]}}", ""},
 		{"deep in an element", "{a: b, spec: {volumes: [{hostPath: {<(path): '*data'}}]}}", "{spec: {volumes: [{name: e, emptyDir: {}}, {name: h, hostPath: {path: /data}}]}}", "{a: b, spec: {volumes: [{name: e, emptyDir: {}}, {name: h, hostPath: {path: /data}}]}}", ""},
 		{"not deep in an element", "{a: b, spec: {volumes: [{hostPath: {<(path): '*data'}}]}}", "{spec: {volumes: [{name: e, emptyDir: {}}]}}", "", "global condition <(path) at spec.volumes[0].hostPath: no element matches"},
 		{"what stands beside it is not merged", "{spec: {containers: [{<(image): x, tty: true}], a: b}}", "{spec: {containers: [{name: a, image: x}]}}", "{spec: {containers: [{name: a, image: x}], a: b}}", ""},
 		{"met by an element that another condition leaves out", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: c, image: x}]}}", "{spec: {containers: [{name: c, image: x}], a: b}}", ""},
 		{"by one of two, of which another condition leaves out the other", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: c, image: x}, {name: d, image: y}]}}", "", "global condition <(image) at spec.containers: no element matches"},
+		{"deep in an element that another condition leaves out of a missing list", "{spec: {initContainers: [{(name): 'x*', securityContext: {<(privileged): true}}], a: b}}", "{spec: {containers: [{name: c}]}}", "{spec: {containers: [{name: c}], a: b}}", ""},
 		{"with a condition in one element", "{spec: {containers: [{<(image): x, (name): a}], a: b}}", "{spec: {containers: [{name: a, image: y}, {name: b, image: x}]}}", "", "global condition <(image) at spec.containers: no element matches"},
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/pattern"
 	"github.com/portcullis-dev/portcullis/pkg/admission/dialect/kyverno/anchor/syntax"
@@ -25,8 +26,10 @@ const (
 )
 
 var (
-	errDepth   = fmt.Errorf("the overlay is nested deeper than %d levels", maxDepth)
-	errForeign = errors.New("this anchor says nothing outside of a condition and would be written into objects; there are (key), <(key) and +(key)")
+	errDepth = fmt.Errorf("the overlay is nested deeper than %d levels", maxDepth)
+	// errNoAnchor is for keys that no object of Kubernetes has.
+	errNoAnchor = errors.New("a key with parentheses that is no anchor would be written into objects; there are (key), <(key) and +(key)")
+	errForeign  = errors.New("this anchor says nothing outside of a condition and would be written into objects; there are (key), <(key) and +(key)")
 )
 
 // builder builds the parts of an overlay.
@@ -94,6 +97,10 @@ func (b *builder) mapping(values map[string]any, path []string) part {
 			}
 			m.put(key, b.part(value, at))
 		case syntax.None:
+			if b.templates != nil && strings.ContainsAny(key, "()") && !strings.Contains(key, "{{") { // written, and not a value
+				m.put(key, b.fail(at, errNoAnchor))
+				continue
+			}
 			p := b.part(value, at)
 			constant, ok := p.(*literal)
 			written = written && ok && constant.written

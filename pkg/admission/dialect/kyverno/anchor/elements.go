@@ -75,7 +75,7 @@ func (j *judgement) element(ctx context.Context, elements *merge.Elements, m *ma
 		}
 	}
 	if m.is.gated {
-		return asked.gate(), nil
+		return j.gate(ctx, m, len(old) == 0, schema, asked)
 	}
 	if !asked.passed && j.missed.why == met {
 		j.missed = asked.missing
@@ -105,12 +105,20 @@ func (a *asking) failed(why unmet, gated bool) {
 	a.missing.keep(why)
 }
 
-// gate returns what is missing of a global condition.
-func (a *asking) gate() unmet {
-	if a.passed || a.spared && !a.blocked {
-		return unmet{}
+// gate returns what is missing of a global condition. In a list without elements, all
+// that the conditions are about is absent.
+func (j *judgement) gate(ctx context.Context, m *mapping, empty bool, s merge.Schema, asked asking) (unmet, error) {
+	if empty {
+		judged, err := j.mapping(ctx, m, nil, s)
+		if err != nil {
+			return unmet{}, err
+		}
+		asked.failed(judged.unmet, true)
 	}
-	return a.missing
+	if asked.passed || asked.spared && !asked.blocked {
+		return unmet{}, nil
+	}
+	return asked.missing, nil
 }
 
 // selector says for which elements of a list an element with anchors is.

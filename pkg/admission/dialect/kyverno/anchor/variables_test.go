@@ -158,6 +158,11 @@ func TestFaults(t *testing.T) {
 			"spec/=(a): this anchor says nothing outside of a condition and would be written into objects; there are (key), <(key) and +(key)",
 			"spec/^(d): this anchor says nothing outside of a condition and would be written into objects; there are (key), <(key) and +(key)",
 		}},
+		{"no anchors", "{a: {(z: 1, 'x(y)': 2, '()': 3}}", []string{
+			"a/(): a key with parentheses that is no anchor would be written into objects; there are (key), <(key) and +(key)",
+			"a/(z: a key with parentheses that is no anchor would be written into objects; there are (key), <(key) and +(key)",
+			"a/x(y): a key with parentheses that is no anchor would be written into objects; there are (key), <(key) and +(key)",
+		}},
 		{"a list of lists", "{a: [[{(b): c}]]}", []string{"a: there are anchors in a list that is an element of a list, where nothing is merged"}},
 		{"expressions", "{a: {'(b)': '{{ x. }}', '+({{ y. }})': 1}, '(c)': [{(d): '{{ z. }}'}]}", []string{"(c)/0/(d): variable {{ z. }}: ", "a/(b): variable {{ x. }}: ", "a/+({{ y. }}): variable {{ y. }}: "}},
 		{"a condition that is too deep", "{(a): " + strings.Repeat("{a: ", 1100) + "1" + strings.Repeat("}", 1100) + "}", []string{"(a): "}},

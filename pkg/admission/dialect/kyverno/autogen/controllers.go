@@ -59,6 +59,19 @@ func controllersOf(annotations map[string]string) controllers {
 	return found
 }
 
+// Controllers returns the kinds for which the annotation has rules made.
+func Controllers(annotations map[string]string) []string {
+	wanted := controllersOf(annotations)
+	var kinds []string
+	for _, kind := range wanted.templated {
+		kinds = append(kinds, bare(kind))
+	}
+	if wanted.cronJob {
+		kinds = append(kinds, cronJob)
+	}
+	return kinds
+}
+
 // Unknown returns the items of the annotation that do not stand for just one controller
 // of Pods, for all, or for none.
 func Unknown(annotations map[string]string) []string {

@@ -47,7 +47,7 @@ func hasJSONPatches(mutation *kyvernov1.Mutation) bool {
 func common(description *kyvernov1.ResourceDescription) bool {
 	mixed := len(description.Kinds) > 1 && slices.ContainsFunc(description.Kinds, isPod)
 	return !mixed && description.Name == "" && len(description.Names) == 0 &&
-		description.Selector == nil && description.Annotations == nil
+		description.Selector == nil && len(description.Annotations) == 0
 }
 
 // isPod says whether an entry of kinds names Pods, or a subresource of theirs.

@@ -43,8 +43,11 @@ func (f *filter) mayTake(s *Subject) bool {
 // MayMatch is false only if the rule is not about the request, whatever the cluster
 // holds. It looks at match alone, as far as the request says who matches.
 func (s *Selection) MayMatch(at Glance) bool {
-	if s == nil || !s.compiled || s.broken != nil || at.subject == nil || at.subject.object == nil {
+	if s == nil || !s.compiled || at.subject == nil || at.subject.object == nil {
 		return true // Matches says what that means
+	}
+	if s.broken != nil {
+		return s.MayTakeKind(at.subject)
 	}
 	for i := range s.match.filters {
 		f := &s.match.filters[i]

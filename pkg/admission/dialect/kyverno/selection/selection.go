@@ -52,6 +52,9 @@ func (s *Selection) Matches(ctx context.Context, subject *Subject) (bool, error)
 		return false, errNotCompiled
 	}
 	if s.broken != nil {
+		if !s.MayTakeKind(subject) {
+			return false, nil
+		}
 		return false, s.broken
 	}
 	if subject.object == nil || !s.reaches(subject) {
@@ -73,13 +76,14 @@ func (s *Selection) Matches(ctx context.Context, subject *Subject) (bool, error)
 	return true, nil
 }
 
-// MayTakeKind says whether the kind of the subject is one that the rule is about, as far
-// as that is known without asking for anything.
+// MayTakeKind says whether the kind and the operation of the request may be those that
+// the rule is about, as far as that is known without asking for anything. It is known of a
+// selection with faults, too, unless they are in these.
 func (s *Selection) MayTakeKind(subject *Subject) bool {
-	if s == nil || s.broken != nil {
-		return true
-	}
-	return slices.ContainsFunc(s.match.filters, func(f filter) bool { return len(f.kinds) == 0 || f.mayTakeKind(subject) })
+	return s == nil || s.unknown || slices.ContainsFunc(s.match.filters, func(f filter) bool {
+		return (len(f.kinds) == 0 || f.mayTakeKind(subject)) &&
+			(len(f.operations) == 0 || slices.Contains(f.operations, string(subject.request.Operation)))
+	})
 }
 
 // reaches says whether the object lies where the policy may look.
