@@ -66,14 +66,14 @@ func (e *evaluation) apply(ctx context.Context, r *rule) verdict.Finding {
 			return verdict.Finding{Kind: verdict.NotMatched, Message: e.whyNot(ctx, r)}
 		}
 	}
+	if r.generated && e.controlled { // it would change nothing else, whatever is wrong with it
+		return verdict.Finding{Kind: verdict.Skip, Message: wouldBeMadeAgain}
+	}
 	if r.broken != nil {
 		return failed(r, r.broken)
 	}
 	if e.object == nil {
 		return verdict.Finding{Kind: verdict.Skip, Message: "the request has no object that could be changed"}
-	}
-	if r.generated && e.controlled { // there is nothing else that it changes
-		return verdict.Finding{Kind: verdict.Skip, Message: wouldBeMadeAgain}
 	}
 	finding := e.change(ctx, r)
 	e.tell(ctx, &finding)
