@@ -55,10 +55,20 @@ func testRulesForControllers(t *testing.T, a *api) {
 
 	manifest := encode(t, clusterPolicy(t, "q", podRule))
 	manifest = bytes.Replace(manifest, []byte(`"metadata":{`), []byte(`"metadata":{"annotations":{"pod-policies.kyverno.io/autogen-controllers":"Deployment, Job"},`), 1)
-	got := a.do(t, request{method: "POST", path: clusterPoliciesPath + "?dryRun=All", body: manifest})
-	const want = `299 - "metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: \" Job\": the annotation is read as`
-	if warnings := got.header.Values("Warning"); got.code != http.StatusCreated || len(warnings) != 1 || !strings.HasPrefix(warnings[0], want) {
-		t.Errorf("%d %s with warnings %q", got.code, got.body, warnings)
+	preview := slices.Concat([]byte(`{"apiVersion":"policy.portcullis.dev/v1alpha1","kind":"AdmissionPreview","spec":{"request":{"object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c"}}},"policies":[`),
+		bytes.Replace(manifest, []byte(`{`), []byte(`{"apiVersion":"kyverno.io/v1","kind":"ClusterPolicy",`), 1), []byte(`]}}`))
+	const warned = `metadata.annotations[pod-policies.kyverno.io/autogen-controllers]: not understood as it stands: \" Job\": the annotation is read as`
+	for _, written := range []struct {
+		path, want string
+		body       []byte
+	}{
+		{clusterPoliciesPath + "?dryRun=All", `299 - "` + warned, manifest},
+		{groupPath + "/admissionpreviews", `299 - "ClusterPolicy \"q\": ` + warned, preview},
+	} {
+		got := a.do(t, request{method: "POST", path: written.path, body: written.body})
+		if warnings := got.header.Values("Warning"); got.code != http.StatusCreated || len(warnings) != 1 || !strings.HasPrefix(warnings[0], written.want) {
+			t.Errorf("%s: %d %s with warnings %q, want %q", written.path, got.code, got.body, warnings, written.want)
+		}
 	}
 }
 

@@ -80,16 +80,12 @@ func (s *Set) Candidates(subject *match.Subject, buf []*Bound) []*Bound {
 // After returns those of the policies, which are in the order of judgement, that come
 // after one.
 func After(id ID, bounds []*Bound) []*Bound {
-	first := slices.IndexFunc(bounds, func(b *Bound) bool { return compare(b.ID, id) > 0 })
+	before := order(id)
+	first := slices.IndexFunc(bounds, func(b *Bound) bool { return order(b.ID) > before })
 	if first < 0 {
 		return nil
 	}
 	return bounds[first:]
-}
-
-// compare orders policies as the index does.
-func compare(a, b ID) int {
-	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
 // Policy returns the unit of a policy, or nil.

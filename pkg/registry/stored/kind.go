@@ -34,7 +34,7 @@ type Kind struct {
 
 	// Spec is what the user writes; a change of it is a new generation.
 	Spec Part
-	// Annotations are those that say what is done, as the spec does.
+	// Annotations are the names of those that say what is done, as the spec does.
 	Annotations []string
 	// Status is what the server writes. A kind without one leaves it nil and gets
 	// no status subresource.
@@ -46,7 +46,7 @@ type Kind struct {
 
 	// Compiles, which may be nil, returns what is wrong with an object that is valid, as
 	// only the language of the policy can tell. It is asked when an object is created, and
-	// again when its spec changes.
+	// again when its spec, or one of Annotations, changes.
 	Compiles func(ctx context.Context, obj runtime.Object) field.ErrorList
 
 	// Authorize, which may be nil, refuses writers whom the object would give more

@@ -86,6 +86,10 @@ func TestValidateClusterPolicySettings(t *testing.T) {
 			[]string{"spec.rules: Too many: 1001: must have at most 1000 items"},
 		},
 		{
+			"too many variables", rule + "  context:\n" + strings.Repeat("  - {name: v, variable: {value: 1}}\n", maxContextEntries+1),
+			[]string{"spec.rules[0].context: Too many: 1001: must have at most 1000 items"},
+		},
+		{
 			"everything that may be said",
 			rule + "applyRules: One\nfailurePolicy: Ignore\nadmission: true\nbackground: false\nemitWarning: true\nschemaValidation: false\nwebhookTimeoutSeconds: 30\n" +
 				"validationFailureAction: Audit\ngenerateExisting: true\nuseServerSideApply: true\nwebhookConfiguration: {matchConditions: [{name: n, expression: 'request.dryRun'}]}\n",
